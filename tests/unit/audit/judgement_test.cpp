@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/judgement.hpp"
+#include "audit/source_text.hpp"
 #include "base/files.hpp"
 #include "unit/audit/scene.hpp"
 
@@ -312,21 +313,27 @@ TEST(report, of_a_short_run_says_why_nothing_is_worse_than_medium) {
     EXPECT_EQ(to_html(input(enough)).find("Audit a longer run"), std::string::npos);
 }
 
+// Who ran the program reads the source, as long as it is what ran; whoever makes a page of the recording opens nothing.
 TEST(report, shows_source_only_as_it_was_when_it_ran) {
     auto const place = base::temporary_directory::make("kiln-audit-test").value();
     auto const file = place.path() / "train.py";
     base::write_output(file, base::as_bytes(std::string_view{"first\nloss.item() # second\nthird\n"})).value();
-    auto const page_of = [&](char const* date) {
+    enum class sources { kept, named };
+    auto const page_of = [&](char const* date, sources of) {
         scene x;
         reads(x, 40);
         x.all().about = fmt::format(R"({{"date":"{}"}})", date);
         for (auto& s : x.p().sites) s.stack = x.text(fmt::format("{}\t2\tstep\n", file.native()));
+        if (of == sources::kept) x.all().sources = read_sources(x.all());
         auto const seen = judge_scene(x);
         return to_html(input(seen));
     };
-    EXPECT_NE(page_of("2999-01-01T00:00:00Z").find("loss.item() # second"), std::string::npos);
-    EXPECT_EQ(page_of("2001-01-01T00:00:00Z").find("loss.item()"), std::string::npos) << "it has changed since";
-    EXPECT_EQ(page_of("").find("loss.item()"), std::string::npos);
+    constexpr auto shown = "loss.item() # second";
+    EXPECT_NE(page_of("2999-01-01T00:00:00Z", sources::kept).find(shown), std::string::npos);
+    EXPECT_EQ(page_of("2999-01-01T00:00:00Z", sources::named).find(shown), std::string::npos)
+        << "any file of the reader's";
+    EXPECT_EQ(page_of("2001-01-01T00:00:00Z", sources::kept).find(shown), std::string::npos) << "it has changed since";
+    EXPECT_EQ(page_of("", sources::kept).find(shown), std::string::npos);
 }
 
 TEST(report, calls_idle_time_what_it_is) {
