@@ -1,10 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/fork_guard.hpp"
+
+#include <cstddef>
+#include <link.h>
+#include <optional>
+
 namespace kiln::base {
 
-// dlopen(), and fork() in other threads waits meanwhile: the loader does not keep fork() away by itself, and a child made in the middle of
-// this dies at its first dlopen() ("Inconsistency detected by ld.so").
+// While the loader holds its locks: around dlsym(), dladdr() and the like, which fork() in other threads then waits for. The loader does not keep
+// fork() away by itself, and a child made in the middle of this waits for ever, or dies.
+class loader_use {
+public:
+    loader_use() noexcept {
+        if (!keeps_fork_away()) whole_.emplace();
+    }
+
+private:
+    std::optional<no_fork_meanwhile> whole_;
+};
+
+// dlopen(), likewise.
 [[nodiscard]] void* load_library(char const* name, int how) noexcept;
+
+// dl_iterate_phdr(), likewise.
+void visit_libraries(int (*visit)(::dl_phdr_info* info, std::size_t size, void* data), void* data) noexcept;
 
 }  // namespace kiln::base

@@ -165,7 +165,7 @@ std::string build_id_in(base::byte_span notes, std::size_t align) {
 
 result<library_identity> identify(void const* address) {
     object_query query{.address = reinterpret_cast<std::uintptr_t>(address), .file = {}, .build_id = {}};
-    ::dl_iterate_phdr(visit_object, &query);
+    base::visit_libraries(visit_object, &query);
     if (!query.found) return fail(errc::not_found, "no loaded object holds address {}", address);
     library_identity out{query.file, query.build_id};
     if (out.file.empty()) out.file = "/proc/self/exe";

@@ -41,6 +41,7 @@ std::vector<fs::path> path_of_user() {
     Dl_info about{};
     ::link_map* map = nullptr;
     ::Dl_serinfo size{};
+    base::loader_use const use;
     if (::dladdr1(&own, &about, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 ||
         ::dlinfo(map, RTLD_DI_SERINFOSIZE, &size) != 0)
         return {};
@@ -80,7 +81,7 @@ fs::path only_one_in_list(std::string const& name) {
 }  // namespace
 
 fs::path loaded_under(std::string const& name) {
-    return path_behind(::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD));
+    return path_behind(base::load_library(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD));
 }
 
 fs::path loaders_choice(fs::path const& who, std::string const& name) {

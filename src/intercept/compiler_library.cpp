@@ -75,7 +75,10 @@ opened_compiler open_compiler(std::string const& path, std::string_view toolchai
     auto* const handle = base::load_library((what.directory + "/./" + what.file).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) return {};
     bool const hooked = !what.is_nvrtc() || compile::hook_opens(handle);
-    auto* const known = ::dlsym(handle, what.is_nvrtc() ? "nvrtcVersion" : "nvJitLinkVersion");
+    auto* const known = [&] {
+        base::loader_use const use;
+        return ::dlsym(handle, what.is_nvrtc() ? "nvrtcVersion" : "nvJitLinkVersion");
+    }();
     auto const loaded = known == nullptr ? fail(errc::not_found, "no version") : cuda::identify(known);
     bool const is_meant =
         loaded && !toolchain.empty() && toolchain.starts_with(fmt::format("{} {}", what.file, loaded->build_id));

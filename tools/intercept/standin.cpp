@@ -2,6 +2,7 @@
 #include "standin.hpp"
 
 #include "base/file_state.hpp"
+#include "base/load_library.hpp"
 #include "base/quick_replace.hpp"
 #include "base/quiet_writes.hpp"
 #include "compile/environment.hpp"
@@ -28,6 +29,7 @@ std::string variable(char const* name) {
 std::string path_of_link_map(void const* own) {
     Dl_info about{};
     ::link_map* map = nullptr;
+    base::loader_use const use;
     if (::dladdr1(own, &about, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 || map == nullptr) return {};
     return map->l_name == nullptr ? std::string{} : std::string{map->l_name};
 }
@@ -99,6 +101,7 @@ void* real_library::open() {
 
 void* real_library::symbol(char const* name) {
     auto* const handle = open();
+    base::loader_use const use;
     return handle == nullptr ? nullptr : ::dlsym(handle, name);
 }
 
