@@ -26,12 +26,13 @@ std::filesystem::path file_with(void const* code) {
 
 bool belongs_to(std::filesystem::path const& own, std::filesystem::path const& found) {
     struct ::stat ours {
-    }, file{}, folder{};
-    if (::stat(own.c_str(), &ours) != 0 || ::stat(found.c_str(), &file) != 0 ||
-        ::stat(found.parent_path().c_str(), &folder) != 0)
+    }, home{}, file{}, folder{};
+    if (::stat(own.c_str(), &ours) != 0 || ::stat(own.parent_path().c_str(), &home) != 0 ||
+        ::stat(found.c_str(), &file) != 0 || ::stat(found.parent_path().c_str(), &folder) != 0)
         return false;
     auto const is_of_ours = [&](struct ::stat const& about) {
-        return about.st_uid == 0 || about.st_uid == ::geteuid() || about.st_uid == ours.st_uid;
+        return about.st_uid == 0 || about.st_uid == ::geteuid() || about.st_uid == ours.st_uid ||
+               about.st_uid == home.st_uid;
     };
     // In a folder like /tmp nobody replaces what is another's.
     bool const is_kept = (folder.st_mode & S_IWOTH) == 0 || (folder.st_mode & S_ISVTX) != 0;

@@ -10,7 +10,7 @@ namespace kiln::base {
 [[nodiscard]] std::filesystem::path file_with(void const* code);
 
 // Whether what was found somewhere near `own`, a library or a program of ours, may be used as if it were a part of it: it and the folder that
-// it lies in are of root, of this user or of whoever `own` is of, and nobody else may write to them. Everybody may make `/tmp/bin`, and
+// it lies in are of root, of this user or of whoever `own` or its folder is of, and nobody else may write to them. Everybody may make `/tmp/bin`, and
 // programs are run in `/tmp/build`.
 [[nodiscard]] bool belongs_to(std::filesystem::path const& own, std::filesystem::path const& found);
 

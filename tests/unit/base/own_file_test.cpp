@@ -69,6 +69,8 @@ TEST(own_file, belongs_to_us_where_nobody_else_could_have_put_it) {
     fs::permissions(found.parent_path(), fs::perms{0755});
     ASSERT_EQ(::chown(found.parent_path().c_str(), other, other), 0);
     EXPECT_FALSE(belongs_to(own, found)) << "another's folder, with a link in it to whatever is root's";
+    ASSERT_EQ(::chown(own.parent_path().c_str(), other, other), 0);
+    EXPECT_TRUE(belongs_to(own, found)) << "who could replace the program itself";
 }
 
 }  // namespace kiln::base
