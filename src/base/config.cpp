@@ -138,6 +138,9 @@ std::vector<knob> const& knobs() {
         {"KILN_COMPILE_TIMEOUT", "120",
          "CPU seconds a compile may use; it hangs if it uses none for so long, and ends after ten times as long"},
         {"KILN_PCH", "1", "0: compile processes keep no precompiled headers; what is compiled is the same"},
+        {"KILN_TOOLKIT_TRUST", "0",
+         "seconds for which a toolkit's headers are taken to say what they said; 0: each is looked at at every "
+         "request"},
         {"KILN_CUDA_PATH", "", "CUDA toolkit to use, exclusively"},
         {"KILN_NVRTC", "", "NVRTC library to compile with, a file; its toolkit's headers are those beside it"},
         {"KILN_EVENTS", "", "file that receives every event as a line of JSON"},
@@ -241,6 +244,8 @@ void config::check() {
     if (is_set("KILN_WORKERS") && !is_number(text("KILN_WORKERS"), 0)) reject("KILN_WORKERS", "a number from 0");
     if (is_set("KILN_COMPILE_TIMEOUT") && !is_number(text("KILN_COMPILE_TIMEOUT"), 1))
         reject("KILN_COMPILE_TIMEOUT", "a number of seconds from 1");
+    if (is_set("KILN_TOOLKIT_TRUST") && !is_number(text("KILN_TOOLKIT_TRUST"), 0))
+        reject("KILN_TOOLKIT_TRUST", "a number of seconds from 0");
     if (is_set("KILN_WORKER_MEMORY") && !parse_size(text("KILN_WORKER_MEMORY")))
         reject("KILN_WORKER_MEMORY", "a size such as 4G");
     for (auto const* variable : switches) {

@@ -83,6 +83,11 @@ void header_memory::remember_in(fs::path file, access how) {
     how_ = how;
 }
 
+void header_memory::trust_toolkits_for(base::clock::duration time) {
+    std::scoped_lock const lock{mutex_};
+    toolkit_trust_ = time;
+}
+
 std::uint64_t header_memory::reads() const {
     std::scoped_lock const lock{mutex_};
     return reads_;
@@ -126,8 +131,10 @@ result<std::shared_ptr<header_memory::found const>> header_memory::question::in_
     std::span<std::string const> directories, std::string const& path) {
     std::string key = path;
     for (auto const& directory : directories) key.append(1, '\0').append(directory);
+    base::clock::duration trust{};
     auto const before = [&]() -> std::shared_ptr<toolkit_answer const> {
         std::scoped_lock const lock{from_.mutex_};
+        trust = from_.toolkit_trust_;
         auto const at = from_.toolkit_.find(key);
         return at == from_.toolkit_.end() ? nullptr : at->second;
     }();
@@ -135,12 +142,17 @@ result<std::shared_ptr<header_memory::found const>> header_memory::question::in_
     // Where it is found, if at all, is known from before; what it says may be another thing by now.
     if (before && std::ranges::all_of(before->directories, is_same)) {
         auto const& what = before->what;
-        if (what.path.empty()) return std::shared_ptr<found const>{before, &what};
+        if (what.path.empty() || now_ - before->looked_at.load() < trust)
+            return std::shared_ptr<found const>{before, &what};
         KILN_TRY(auto const content, from_.content_at(what.path));
-        if (content == what.content) return std::shared_ptr<found const>{before, &what};
+        if (content == what.content) {
+            before->looked_at = now_;
+            return std::shared_ptr<found const>{before, &what};
+        }
     }
 
     auto answer = std::make_shared<toolkit_answer>();
+    answer->looked_at = now_;
     bool settled = true;
     for (auto const& directory : directories) {
         auto const file = directory + (directory.ends_with('/') ? "" : "/") + path;

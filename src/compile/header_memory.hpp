@@ -3,7 +3,8 @@
 // What headers say, as far as that is known without reading them again. Every hit on a unit with includes asks for hundreds of
 // them, in every process. Each is read once for as long as it stays what it is (base/file_state.hpp), and once on
 // a machine where a file is given to remember it in. Which of its directories has a toolkit's header is not asked again as
-// long as none of them has changed. Safe from any thread, and across fork().
+// long as none of them has changed; what it says is asked every time, unless toolkits are trusted. Safe from any thread, and
+// across fork().
 #pragma once
 
 #include "base/check.hpp"
@@ -12,6 +13,7 @@
 #include "base/fork_guard.hpp"
 
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -38,7 +40,7 @@ public:
     // One question: what it has looked at it does not look at twice.
     class question {
     public:
-        explicit question(header_memory& from) : from_{from} {}
+        explicit question(header_memory& from) : from_{from}, now_{base::clock::now()} {}
         // The first of the directories that has it.
         [[nodiscard]] result<std::shared_ptr<found const>> in_toolkit(std::span<std::string const> directories,
                                                                       std::string const& path);
@@ -46,6 +48,7 @@ public:
     private:
         [[nodiscard]] file_state const& state_of(std::string const& directory);
         header_memory& from_;
+        base::time_point now_;
         std::unordered_map<std::string, file_state> directories_;
     };
 
@@ -54,6 +57,9 @@ public:
     void remember_in(std::filesystem::path file, access how);
     // Whatever goes wrong costs the next process a few reads.
     void keep() noexcept;
+
+    // For so long a header of a toolkit that was looked at is not looked at again, as long as it is found in the same directory.
+    void trust_toolkits_for(base::clock::duration time);
 
     // How often a file was read to know what it says.
     [[nodiscard]] std::uint64_t reads() const;
@@ -66,6 +72,7 @@ private:
     struct toolkit_answer {
         found what;
         std::vector<std::pair<std::string, file_state>> directories;  // that it would change with
+        mutable std::atomic<base::time_point> looked_at;
     };
 
     void load();
@@ -77,6 +84,7 @@ private:
     access how_ = access::read_only;
     bool to_be_loaded_ = false;
     bool to_be_kept_ = false;
+    base::clock::duration toolkit_trust_{};
     std::uint64_t reads_ = 0;
 };
 

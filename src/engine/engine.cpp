@@ -145,6 +145,8 @@ void engine::state::find_tools() {
             memory::process().remember_in(kept.disk->root / "contents" / "headers",
                                           may_write ? memory::access::read_write : memory::access::read_only);
         }
+        compile::header_memory::process().trust_toolkits_for(
+            std::chrono::seconds{std::atoi(config.text("KILN_TOOLKIT_TRUST").c_str())});
         nvrtc_ = compile::find_nvrtc(search);
         nvjitlink_ = compile::find_nvjitlink(search);
         if (*nvrtc_) tools_.nvrtc = (*nvrtc_)->path;

@@ -50,10 +50,11 @@ TEST_F(config_test, a_number_or_switch_that_is_none_becomes_the_default) {
     replace_file(file(), as_bytes("events = /tmp/e\n")).value();
     ::setenv("KILN_WORKERS", "abc", 1);
     ::setenv("KILN_COMPILE_TIMEOUT", "0", 1);
+    ::setenv("KILN_TOOLKIT_TRUST", "soon", 1);
     ::setenv("KILN_WORKER_MEMORY", "zz", 1);
     ::setenv("KILN_STRICT", "q", 1);
     auto const c = config::load();
-    EXPECT_EQ(c.problems().size(), 5u);
+    EXPECT_EQ(c.problems().size(), 6u);
     EXPECT_EQ(c.text("KILN_WORKERS"), "");
     EXPECT_EQ(c.text("KILN_COMPILE_TIMEOUT"), "120");
     EXPECT_EQ(c.size("KILN_WORKER_MEMORY"), 4ull << 30);
@@ -63,7 +64,7 @@ TEST_F(config_test, a_number_or_switch_that_is_none_becomes_the_default) {
     auto by_call = c;
     by_call.set("KILN_WORKERS", "-1", origin::call);
     by_call.check();
-    EXPECT_EQ(by_call.problems().size(), 6u);
+    EXPECT_EQ(by_call.problems().size(), 7u);
     EXPECT_EQ(by_call.text("KILN_WORKERS"), "");
 }
 

@@ -154,6 +154,23 @@ TEST_F(header_memory_test, what_a_header_of_a_toolkit_says_is_asked_every_time) 
     EXPECT_EQ(ask()->content, digest_of("two"));
 }
 
+// Who knows that nobody edits a toolkit in place may say so; what comes and goes in its directories is seen all the same.
+TEST_F(header_memory_test, a_toolkit_is_trusted_for_as_long_as_was_said) {
+    write("kit/a.h", "one");
+    std::vector<std::string> const directories{path("kit")};
+    auto const ask = [&] { return header_memory::question{memory_}.in_toolkit(directories, "a.h").value(); };
+    auto const end = base::clock::now() + std::chrono::seconds{10};
+    while (ask() != ask() && base::clock::now() < end) std::this_thread::yield();
+    memory_.trust_toolkits_for(std::chrono::hours{1});
+    std::ofstream{path("kit/a.h")} << "two";
+    EXPECT_EQ(ask()->content, digest_of("one"));
+    memory_.trust_toolkits_for({});
+    EXPECT_EQ(ask()->content, digest_of("two"));
+    memory_.trust_toolkits_for(std::chrono::hours{1});
+    fs::remove(path("kit/a.h"));
+    EXPECT_EQ(ask()->path, "");
+}
+
 // The directory of a link does not change when there is something where it leads.
 TEST_F(header_memory_test, a_link_of_a_toolkit_that_led_nowhere_is_looked_at_again) {
     write("kit/other.h", "other");
