@@ -67,12 +67,17 @@ std::string toolchain_of(std::string const& path, builtins which) {
     return parts ? fmt::format("{} {} {}", what.file, id->build_id, parts->content) : std::string{};
 }
 
-opened_compiler open_compiler(std::string const& path, std::string_view toolchain) {
+opened_compiler open_unseen(std::string const& path) {
     auto const what = parts_of(path);
     if (what.file.empty()) return {};
-    if (what.is_nvrtc()) open_builtins_of(path, toolchain);
     // The hook lets this spelling through.
-    auto* const handle = base::load_library((what.directory + "/./" + what.file).c_str(), RTLD_NOW | RTLD_LOCAL);
+    return {base::load_library((what.directory + "/./" + what.file).c_str(), RTLD_NOW | RTLD_LOCAL), false};
+}
+
+opened_compiler open_compiler(std::string const& path, std::string_view toolchain) {
+    auto const what = parts_of(path);
+    if (what.is_nvrtc()) open_builtins_of(path, toolchain);
+    auto* const handle = open_unseen(path).handle;
     if (handle == nullptr) return {};
     bool const hooked = !what.is_nvrtc() || compile::hook_opens(handle);
     auto* const known = [&] {

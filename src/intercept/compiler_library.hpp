@@ -40,5 +40,7 @@ struct opened_compiler {
     bool is_watched = false;
 };
 [[nodiscard]] opened_compiler open_compiler(std::string const& path, std::string_view toolchain);
+// The library and nothing else, for a program that has shut itself in.
+[[nodiscard]] opened_compiler open_unseen(std::string const& path);
 
 }  // namespace kiln::intercept

@@ -70,9 +70,9 @@ def compiled(source, *options, name=b"k.cu", expressions=(), headers=(), callbac
     said["log"] = log_of(p)
     said.update(outputs_of(p))
     for e in (*expressions, b"nothing<int>"):
-        lowered = C.c_char_p()
+        lowered = C.c_char_p(b"untouched")
         status = n.nvrtcGetLoweredName(p, e, C.byref(lowered))
-        said["lowered " + e.decode()] = [status, lowered.value.decode() if status == 0 and lowered.value else None]
+        said["lowered " + e.decode()] = [status, lowered.value.decode() if lowered.value else None]
     said["late name"] = n.nvrtcAddNameExpression(p, b"x")
     if hasattr(n, "nvrtcGetPCHCreateStatus"):
         said["pch"] = n.nvrtcGetPCHCreateStatus(p)

@@ -427,7 +427,7 @@ def made(source):
     n.nvrtcGetCUBINSize(p, C.byref(z)); d = C.create_string_buffer(z.value); n.nvrtcGetCUBIN(p, d)
     return d.raw
 def log(h):
-    j.nvJitLinkGetErrorLogSize(h, C.byref(z)); d = C.create_string_buffer(z.value + 1); j.nvJitLinkGetErrorLog(h, d)
+    j.nvJitLinkGetErrorLogSize(h, C.byref(z)); d = C.create_string_buffer(b"untouched", z.value + 10); j.nvJitLinkGetErrorLog(h, d)
     return d.value
 h = C.c_void_p(); assert j.nvJitLinkCreate(C.byref(h), 1, (C.c_char_p * 1)(b"-arch=sm_90")) == 0
 for name, source in zip(sys.argv[4:6], ("__device__ int f(int x) { return x + 7; }", "__device__ int f(int); extern \"C\" __global__ void k(int* a) { *a = f(*a); }" if sys.argv[3] == "good" else "__device__ int f(int x) { return x; }")):
@@ -437,6 +437,7 @@ j.nvJitLinkGetLinkedCubinSize(h, C.byref(z)); d = C.create_string_buffer(max(1, 
 print(hashlib.sha256(d.raw).hexdigest() if sys.argv[3] == "good" else "", log(h))
 h = C.c_void_p(3); print(j.nvJitLinkCreate(C.byref(h), 1, (C.c_char_p * 1)(b"-no-such-option")), h.value not in (3, None), log(h), j.nvJitLinkDestroy(C.byref(h)))
 h = C.c_void_p(3); print(j.nvJitLinkCreate(C.byref(h), 0, (C.c_char_p * 1)()), j.nvJitLinkCreate(C.byref(C.c_void_p()), 0, None), j.nvJitLinkComplete(None))
+h = C.c_void_p(); j.nvJitLinkCreate(C.byref(h), 1, (C.c_char_p * 1)(b"-arch=sm_90")); print([j.nvJitLinkAddData(h, kind, None, C.c_size_t(0), b"none") for kind in (1, 2, 3)], log(h))
 ''')
     for kind, first, made in (("good", "/tmp/one/first_piece.o", 3), ("good", "/tmp/other/another_piece.o", 0), ("twice", "twice_in_this.o", None), ("bad", "bad_with_this.o", None)):
         words = [PYTHON, SCRATCH / "inputs.py", NVRTC, NVJITLINK, kind, first, "/tmp/" + first[5:] + ".second"]
@@ -1018,13 +1019,14 @@ def trouble_on_the_way():
 WITHOUT_CALL = r'''
 import ctypes as C, os, platform, struct, sys
 arch = {"aarch64": 0xC00000B7, "x86_64": 0xC000003E}[platform.machine()]
-load, equal, give, allow, no_such_call = 0x20, 0x15, 0x06, 0x7FFF0000, 0x50000 | 38
-steps = [(load, 0, 0, 4), (equal, 0, 2, arch), (load, 0, 0, 0), (equal, 1, 0, int(sys.argv[1])), (give, 0, 0, allow), (give, 0, 0, no_such_call)]
+load, equal, give, allow, no_such_call, kill = 0x20, 0x15, 0x06, 0x7FFF0000, 0x50000 | 38, 0x80000000
+refusal = kill if os.environ.get("REFUSAL") == "kill" else no_such_call
+steps = [(load, 0, 0, 4), (equal, 0, 2, arch), (load, 0, 0, 0), (equal, 1, 0, int(sys.argv[1])), (give, 0, 0, allow), (give, 0, 0, refusal)]
 code = C.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
 class program(C.Structure): _fields_ = [("count", C.c_ushort), ("code", C.c_void_p)]
 libc = C.CDLL(None)
 if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, C.byref(program(len(steps), C.cast(code, C.c_void_p))), 0, 0): sys.exit(77)
-os.execvp(sys.argv[2], sys.argv[2:])
+if sys.argv[2] != "-": os.execvp(sys.argv[2], sys.argv[2:])
 '''
 
 
@@ -1063,22 +1065,83 @@ def without_a_home():
     check(not (SCRATCH / "relative").exists(), "nothing is made where the program happens to be")
 
 
-@test
-def sandboxes_that_refuse_a_call():
-    """The program alone is in a sandbox: whatever of ours is refused there costs an answer at most."""
-    write("without.py", WITHOUT_CALL)
-    machine = platform.machine()
-    calls = {"socket": (198, 41), "connect": (203, 42), "flock": (32, 73), "inotify_init1": (26, 294), "memfd_create": (279, 319), "renameat2": (276, 316), "statx": (291, 332),
+CALLS = {"socket": (198, 41), "connect": (203, 42), "flock": (32, 73), "inotify_init1": (26, 294), "memfd_create": (279, 319), "renameat2": (276, 316), "statx": (291, 332),
              "getrandom": (278, 318), "ftruncate": (46, 77), "fsync": (82, 74), "mkdirat": (34, 258), "unlinkat": (35, 263), "utimensat": (88, 280), "fallocate": (47, 285), "ppoll": (73, 271),
-             "getdents64": (61, 217), "statfs": (43, 137), "fstatfs": (44, 138)}
-    for number, (name, numbers) in enumerate(calls.items()):
-        words = [PYTHON, SCRATCH / "without.py", numbers[machine == "x86_64"], PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % (10_000 + number), "-arch=sm_90"]
-        want = bare(*words, status=None)
+         "getdents64": (61, 217), "statfs": (43, 137), "fstatfs": (44, 138), "getpid": (172, 39), "prctl": (167, 157), "clone3": (435, 435), "readlinkat": (78, 267)}
+
+
+def in_a_sandbox(first_kernel, command, **environment):
+    """Whatever of ours is refused in a sandbox costs an answer at most. command: of the words of a program, and of what its sandbox is made by."""
+    write("without.py", WITHOUT_CALL)
+    for number, (name, numbers) in enumerate(CALLS.items()):
+        sandbox = [PYTHON, SCRATCH / "without.py", numbers[platform.machine() == "x86_64"]]
+        words = [PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % (first_kernel + number), "-arch=sm_90"]
+        want = bare(*sandbox, *words, status=None, **environment)
         if want.returncode != 0:  # not without us either
             continue
         for state in ("empty", "full"):
-            done = under(*words, status=None)
+            done = bare(*command(sandbox, words), status=None, **environment)
             check(done.returncode == 0 and {**json.loads(done.stdout), "loaded": 0} == {**json.loads(want.stdout), "loaded": 0}, f"without {name}, cache {state}", done)
+
+
+@test
+def sandboxes_that_refuse_a_call():
+    """Kiln is in the sandbox, too: it does with what there is."""
+    in_a_sandbox(10_000, lambda sandbox, words: [*sandbox, CLI, "run", "--", *words])
+
+
+@test
+def sandboxes_of_a_program_alone():
+    """It may end who makes a call that the compiler does not make."""
+    in_a_sandbox(10_100, lambda sandbox, words: [CLI, "run", "--", *sandbox, *words])
+    in_a_sandbox(10_200, lambda sandbox, words: [CLI, "run", "--", *sandbox, *words], REFUSAL="kill")
+
+
+SHUT_IN = r'''
+import ctypes as C, os, sys
+library, how, numbers = sys.argv[1], sys.argv[2], sys.argv[3:]
+n = C.CDLL(library)
+def shut(number):
+    sys.argv[1:] = [number, "-"]
+    exec(open(os.path.dirname(os.path.abspath(sys.argv[0])) + "/without.py").read(), {})
+if how == "used": n.nvrtcVersion(C.byref(C.c_int()), C.byref(C.c_int()))
+for number in numbers: shut(number)
+major, minor, p, size = C.c_int(), C.c_int(), C.c_void_p(), C.c_size_t()
+print(n.nvrtcVersion(C.byref(major), C.byref(minor)), major.value)
+print(n.nvrtcCreateProgram(C.byref(p), b'extern "C" __global__ void shut_in(int* a) { *a = 7; }', b"s.cu", 0, None, None), n.nvrtcCompileProgram(p, 1, (C.c_char_p * 1)(b"-arch=sm_90")))
+print(n.nvrtcGetPTXSize(p, C.byref(size)) or size.value > 100, n.nvrtcDestroyProgram(C.byref(p)), flush=True)
+'''
+
+
+@test
+def programs_that_shut_themselves_in():
+    """After the library was opened: a filter that ends who makes calls of ours."""
+    write("without.py", WITHOUT_CALL)
+    write("shut_in.py", SHUT_IN)
+    numbers = [CALLS[name][platform.machine() == "x86_64"] for name in ("socket", "connect", "flock", "renameat2", "statx", "mkdirat", "unlinkat", "getpid", "clone3")]
+    for how in ("not used", "used"):
+        words = [PYTHON, SCRATCH / "shut_in.py", NVRTC, how, *numbers]
+        want = bare(*words, status=None, REFUSAL="kill")
+        if want.returncode != 0:
+            continue
+        for state in ("empty", "full"):
+            done = under(*words, status=None, REFUSAL="kill")
+            check((done.returncode, done.stdout) == (0, want.stdout), f"{how}, cache {state}", done, want.stdout)
+
+
+@test
+def what_was_opened_and_is_gone():
+    """--eager: the real library is there as early as without us."""
+    whole = SCRATCH / "gone"
+    whole.mkdir()
+    for file in pathlib.Path(NVRTC).parent.glob("libnvrtc*"):
+        (whole / file.name).symlink_to(file) if file.name.startswith("libnvrtc-") else shutil.copy(file, whole / file.name)
+    write("gone.py", "import ctypes as C, os, sys\nn = C.CDLL(sys.argv[1])\nos.rename(sys.argv[1], sys.argv[1] + '.away')\nmajor, minor = C.c_int(), C.c_int()\n"
+                     "print(n.nvrtcVersion(C.byref(major), C.byref(minor)))\nos.rename(sys.argv[1] + '.away', sys.argv[1])\nprint(n.nvrtcVersion(C.byref(major), C.byref(minor)))\n")
+    words = [PYTHON, SCRATCH / "gone.py", whole / pathlib.Path(NVRTC).name]
+    check(bare(*words).stdout == "0\n0\n", "without us")
+    check(under(*words, options=["--eager"]).stdout == "0\n0\n", "opened at once")
+    check(under(*words, KILN_DISABLE="1").stdout.endswith("\n0\n"), "a failure of the moment is not for ever")
 
 
 @test

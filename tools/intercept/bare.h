@@ -44,6 +44,9 @@ static int bare_open(char const* path, int flags, int mode) {
     return (int)system_call(__NR_openat, AT_FDCWD, (long)path, flags, mode, 0, 0);
 }
 static void bare_close(int fd) { system_call(__NR_close, fd, 0, 0, 0, 0, 0); }
+static long bare_read(int fd, void* data, size_t bytes) {
+    return system_call(__NR_read, fd, (long)data, (long)bytes, 0, 0, 0);
+}
 static long bare_write(int fd, void const* data, size_t bytes) {
     return system_call(__NR_write, fd, (long)data, (long)bytes, 0, 0, 0);
 }

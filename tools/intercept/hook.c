@@ -16,6 +16,7 @@
 // Whatever is not as expected (an unknown soname, an export the stand-in lacks, no place to write) leaves the library alone.
 #define _GNU_SOURCE
 #include "bare.h"
+#include "intercept/filters.h"
 
 #include <elf.h>
 #include <link.h>
@@ -154,13 +155,21 @@ static int exports(struct image const* i, char const* wanted) {
 
 // From the environment as it was when the process began; programs may write over that.
 static char templates[MOST_PATH], copies[MOST_PATH];
+static int filters = -1;  // that `kiln run` is under; -1: it has not told
+
+static int number_in(char const* digits) {
+    int out = *digits ? 0 : -1;
+    for (; *digits >= '0' && *digits <= '9'; ++digits) out = out * 10 + (*digits - '0');
+    return out;
+}
 
 __attribute__((constructor)) static void keep_settings(int count, char** words, char** environment) {
     (void)count;
     (void)words;
-    static char const from[] = "KILN_RUN_STANDINS=", to[] = "KILN_RUN_COPIES=";
+    static char const from[] = "KILN_RUN_STANDINS=", to[] = "KILN_RUN_COPIES=", under[] = "KILN_RUN_FILTERS=";
     for (; environment && *environment; ++environment) {
         if (starts_with(*environment, from)) join(templates, sizeof templates, *environment + sizeof from - 1, (char*)0);
+        if (starts_with(*environment, under)) filters = number_in(*environment + sizeof under - 1);
         if (starts_with(*environment, to)) join(copies, sizeof copies, *environment + sizeof to - 1, (char*)0);
     }
 }
@@ -318,6 +327,18 @@ static struct known* stand_in_for(char const* path) {
     return k && k->copy[0] ? k : 0;
 }
 
+// See shut_in.hpp: a filter that is not `kiln run`'s own may end who makes a copy.
+static int is_shut_in(void) {
+    if (filters < 0) return 0;
+    char status[KILN_STATUS_ROOM];
+    int const fd = bare_open(KILN_STATUS_FILE, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0) return 1;
+    long const bytes = bare_read(fd, status, sizeof status);
+    bare_close(fd);
+    int const now = bytes > 0 ? kiln_filters_in(status, (size_t)bytes) : -1;
+    return now < 0 || now > filters;
+}
+
 // "libnvrtc.so", "libnvrtc.so.13"; not libnvrtc-builtins.
 static int is_ours(char const* name) {
     static char const* const stems[] = {"libnvrtc.so", "libnvJitLink.so"};
@@ -345,6 +366,7 @@ char* la_objsearch(char const* name, uintptr_t* cookie, unsigned flag) {
         return (char*)name;
     }
     if (!is_ours(slash + 1) || (slash - name >= 2 && slash[-1] == '.' && slash[-2] == '/')) return (char*)name;
+    if (is_shut_in()) return (char*)name;
     struct known* const k = stand_in_for(name);
     if (!k) return (char*)name;
     if (flag != LA_SER_ORIG) return k->copy;

@@ -2,6 +2,7 @@
 #include "nvjitlink_link.hpp"
 
 #include "compile/environment.hpp"
+#include "intercept/shut_in.hpp"
 
 #include <algorithm>
 #include <sys/stat.h>
@@ -37,6 +38,7 @@ foreign_id id_of(link_record const& k, base::digest const& step, std::string_vie
 }
 
 void tell(link_record const& k, happening h) {
+    if (is_shut_in()) return;
     auto const id = id_of(k, {}, kind_nvjitlink);
     h.program = id.name;
     h.target = id.target;
@@ -171,20 +173,22 @@ std::optional<linker_version> find_version() {
     auto& me = self();
     linker_version out;
     bool const serving = me.not_serving().empty();
+    if (!serving)
+        return real_call("nvJitLinkVersion", &out.major, &out.minor) == success ? std::optional{out} : std::nullopt;
     auto const step = base::key_builder{"kiln.foreign.facts.v1"}.add("toolchain", me.real.toolchain()).finish();
     foreign_id const id{.digests = {step, step},
                         .kind = std::string{kind_facts},
                         .name = "version",
                         .target = "any",
                         .toolchain = me.real.toolchain()};
-    if (auto const found = serving ? me.store.find(id, {}) : foreign_search{}; found.hit) {
+    if (auto const found = me.store.find(id, {}); found.hit) {
         auto const* const kept = found.hit->answer.find("version");
         if (kept != nullptr && std::sscanf(kept->data.c_str(), "%u %u", &out.major, &out.minor) == 2) return out;
     }
     if (real_call("nvJitLinkVersion", &out.major, &out.minor) != success) return std::nullopt;
     foreign_answer answer;
     answer.outputs.push_back({.name = "version", .status = 0, .data = fmt::format("{} {}", out.major, out.minor)});
-    if (serving) (void)me.store.keep(id, {.looks = {}, .answer = std::move(answer)}, {});
+    (void)me.store.keep(id, {.looks = {}, .answer = std::move(answer)}, {});
     return out;
 }
 
@@ -233,11 +237,13 @@ bool begin(link_record& k) {
     k.why_not = self().not_serving();
     if (auto const option = unkeepable_option(k.options); !option.empty()) k.why_not = option;
     if (prints(k.options)) k.why_not = "it prints what it does";
+    if (!k.why_not.empty()) return false;
     k.chain.push_back(link_begun(self().real.toolchain(), k.options));
-    return k.why_not.empty() && was_accepted(k, k.chain.back());
+    return was_accepted(k, k.chain.back());
 }
 
 int add(link_record& k, link_input one) {
+    if (is_shut_in()) k.why_not = self().not_serving();
     if (k.why_not.empty() && one.is_file) {
         if (auto text = text_of_file(one.name)) one.data = *std::move(text);
         else k.why_not = "a file that cannot be read";
@@ -258,8 +264,7 @@ int add(link_record& k, link_input one) {
 int complete(link_record& k) {
     if (k.answer) k.why_not = "completed again";
     // What it began with may have changed since.
-    if (k.why_not.empty() && !compile::computes_as_usual())
-        k.why_not = "this thread rounds otherwise than to the nearest number, or writes a decimal comma";
+    if (k.why_not.empty()) k.why_not = self().not_serving();
     if (!k.why_not.empty()) return link_without_us(k);
     if (answered(k)) return success;
     if (k.why_not.empty() && self().jit() == jit_policy::forbid) return forbidden(k, "new");
@@ -276,9 +281,10 @@ int complete(link_record& k) {
 }
 
 linker_version const* version_of_linker() {
-    static constinit base::made_once<std::optional<linker_version>> known;
-    auto const& found = known.get([] { return std::make_unique<std::optional<linker_version>>(find_version()); });
-    return found ? &*found : nullptr;
+    static constinit base::made_once<linker_version> known;
+    if (auto const* const before = known.peek()) return before;
+    auto const found = find_version();
+    return found ? &known.get([&] { return std::make_unique<linker_version>(*found); }) : nullptr;
 }
 
 }  // namespace kiln::intercept

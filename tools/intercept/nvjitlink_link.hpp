@@ -11,8 +11,6 @@ namespace kiln::intercept {
 // The status codes of nvJitLink.h that Kiln gives itself. All versions agree on them.
 enum nvjitlink_status : int { nvjitlink_success = 0, nvjitlink_internal_error = 6 };
 
-[[nodiscard]] standin& self();
-
 template <class... Arguments>
 int real_call(char const* name, Arguments... arguments) {
     return self().real.call(name, nvjitlink_internal_error, arguments...);

@@ -200,6 +200,7 @@ KILN_API int nvrtcGetLoweredName(void* handle, char const* expression, char cons
             *name = lowered.c_str();
             return int{nvrtc_success};
         }
+        *name = nullptr;
         return int{nvrtc_bad_expression};
     });
 }

@@ -5,6 +5,7 @@
 #include "compile/internal_names.hpp"
 #include "compile/open_hook.hpp"
 #include "intercept/same_ptx.hpp"
+#include "intercept/shut_in.hpp"
 
 #include <charconv>
 
@@ -29,6 +30,31 @@ std::string working_directory() {
     bool const is_a_place = users.starts_with('/') && !users.starts_with("/proc/");
     if (is_a_place && std::filesystem::equivalent(users, ".", nowhere)) return users;
     return std::filesystem::current_path(nowhere).native();
+}
+
+// By the real library, as the program asked for it.
+int compile_for_real(program& p, std::vector<std::string> const& options) {
+    p.answer.reset();
+    if (p.failure && p.real != nullptr) {  // not with virtual names again
+        real_call("nvrtcDestroyProgram", &p.real);
+        p.real = nullptr;
+        p.failure.reset();
+    }
+    auto* const real = p.as_real();
+    std::vector<char const*> words;
+    for (auto const& option : options) words.push_back(option.c_str());
+    char const* const* const list = words.empty() ? nullptr : words.data();
+    compile::without_capture const alone;
+    return real_call("nvrtcCompileProgram", real, static_cast<int>(words.size()), list);
+}
+
+int forbid_shut_in(program& p) {
+    p.answer.emplace();
+    p.answer->log = fmt::format(
+        "kiln run --jit=forbid: '{}' cannot be answered: the program is under a filter of system calls of its own.\n",
+        name_for_people(p.asked));
+    p.answer->log += '\0';
+    return nvrtc_compilation;
 }
 
 // One compile on its way: from the options to the answer.
@@ -92,18 +118,7 @@ int compile_request::without_us(std::string why) {
         return forbidden();
     }
     tell({.kind = happening::what::forwarded, .detail = std::move(why)});
-    p_.answer.reset();
-    if (p_.failure && p_.real != nullptr) {  // not with virtual names again
-        real_call("nvrtcDestroyProgram", &p_.real);
-        p_.real = nullptr;
-        p_.failure.reset();
-    }
-    auto* const real = p_.as_real();
-    std::vector<char const*> words;
-    for (auto const& option : options_) words.push_back(option.c_str());
-    char const* const* const list = words.empty() ? nullptr : words.data();
-    compile::without_capture const alone;
-    return real_call("nvrtcCompileProgram", real, static_cast<int>(words.size()), list);
+    return compile_for_real(p_, options_);
 }
 
 // But for what NVRTC does in one way or another from compile to compile.
@@ -372,7 +387,10 @@ void* program::as_real() {
     return real = made.release();
 }
 
-int compile_program(program& p, std::vector<std::string> const& options) { return compile_request{p, options}.run(); }
+int compile_program(program& p, std::vector<std::string> const& options) {
+    if (!is_shut_in()) return compile_request{p, options}.run();
+    return self().jit() == jit_policy::forbid ? forbid_shut_in(p) : compile_for_real(p, options);
+}
 
 int foreign_create(void** handle, char const* source, char const* name, int count, char const* const* texts,
                    char const* const* names) {
@@ -380,9 +398,10 @@ int foreign_create(void** handle, char const* source, char const* name, int coun
 }
 
 facts const* compiler_facts() {
-    static constinit base::made_once<std::optional<facts>> known;
-    auto const& found = known.get([] { return std::make_unique<std::optional<facts>>(find_facts()); });
-    return found ? &*found : nullptr;
+    static constinit base::made_once<facts> known;
+    if (auto const* const before = known.peek()) return before;
+    auto const found = find_facts();
+    return found ? &known.get([&] { return std::make_unique<facts>(*found); }) : nullptr;
 }
 
 }  // namespace kiln::intercept

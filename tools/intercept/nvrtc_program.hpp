@@ -33,8 +33,6 @@ struct program {
     void* as_real();
 };
 
-[[nodiscard]] standin& self();
-
 [[nodiscard]] int compile_program(program& p, std::vector<std::string> const& options);
 
 int foreign_create(void** handle, char const* source, char const* name, int count, char const* const* texts,

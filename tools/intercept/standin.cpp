@@ -8,6 +8,7 @@
 #include "compile/environment.hpp"
 #include "intercept/program_name.hpp"
 #include "intercept/run_events.hpp"
+#include "intercept/shut_in.hpp"
 
 #include <ctime>
 #include <dlfcn.h>
@@ -46,13 +47,14 @@ constinit base::file_state when_loaded{};
 [[gnu::constructor]] void note_the_file() {
     (void)guarded(0, 0, [] {
         when_loaded = state_of_file(path_of_link_map(&when_loaded));
+        if (variable("KILN_RUN_EAGER") == "1") self().real.open_now();
         return 0;
     });
 }
 
 [[gnu::destructor]] void add_counters() {
     (void)guarded(0, 0, [] {
-        if (auto* const made = only.peek()) {
+        if (auto* const made = is_shut_in() ? nullptr : only.peek()) {
             made->store.flush();
             made->tell_headers();
         }
@@ -62,7 +64,7 @@ constinit base::file_state when_loaded{};
 
 }  // namespace
 
-real_library::real_library(void const* own) : path_{path_of_link_map(own)}, failed_{path_.find('/') == path_.npos} {}
+real_library::real_library(void const* own) : path_{path_of_link_map(own)} {}
 
 // What is found out takes locks of its own, so nothing is held meanwhile: fork() waits for one lock of a thread and never for two.
 std::string const& real_library::toolchain() {
@@ -75,7 +77,9 @@ std::string const& real_library::toolchain() {
     std::lock_guard const lock{mutex_};
     if (toolchain_) return *toolchain_;
     is_replaced_ = is_replaced;
-    return toolchain_.emplace(is_replaced ? std::string{} : std::move(found));
+    static std::string const unknown;
+    // What could not be read for want of descriptors may be known the next time.
+    return found.empty() || is_replaced ? unknown : toolchain_.emplace(std::move(found));
 }
 
 std::string real_library::why_unknown() {
@@ -87,13 +91,13 @@ void* real_library::open() {
     std::string toolchain;
     {
         std::lock_guard const lock{mutex_};
-        if (auto* const handle = handle_.load(); handle != nullptr || failed_) return handle;
+        if (auto* const handle = handle_.load()) return handle;
         toolchain = toolchain_.value_or("");
     }
-    auto const opened = open_compiler(path_, toolchain);  // by two threads: the same library
+    // By two threads: the same library.
+    auto const opened = is_shut_in() ? open_unseen(path_) : open_compiler(path_, toolchain);
     std::lock_guard const lock{mutex_};
     if (auto* const handle = handle_.load()) return handle;
-    failed_ = opened.handle == nullptr;
     watched_ = opened.is_watched;
     handle_.store(opened.handle);
     return opened.handle;
@@ -112,7 +116,11 @@ bool real_library::can_be_watched() {
 }
 
 standin& standin::the_only(std::string_view library, void const* own) {
-    return only.get([&] { return std::unique_ptr<standin>{new standin{library, own, base::config::load()}}; });
+    return only.get([&] {
+        auto settings = base::config::load();
+        if (is_shut_in()) settings.set("KILN_DISABLE", "1", base::origin::call);
+        return std::unique_ptr<standin>{new standin{library, own, settings}};
+    });
 }
 
 standin::standin(std::string_view library, void const* own, base::config const& settings)
@@ -120,7 +128,7 @@ standin::standin(std::string_view library, void const* own, base::config const& 
       store{settings, variable("KILN_RUN_CAPSULE")},
       workers{variable("KILN_RUN_WORKERS")},
       library_{library},
-      program_{name_of_this_program()},
+      program_{is_shut_in() ? std::string{} : name_of_this_program()},
       log_{variable("KILN_RUN_LOG")},
       requests_{variable("KILN_RUN_REQUESTS")},
       recent_{variable("KILN_RUN_RECENT")},
@@ -129,7 +137,7 @@ standin::standin(std::string_view library, void const* own, base::config const& 
     if (auto const& jit = settings.text("KILN_JIT"); jit == "forbid") jit_ = jit_policy::forbid;
     else if (jit == "warn") jit_ = jit_policy::warn;
     remember_compilers(settings);
-    store.headers().look_at(variable("KILN_RUN_KNOWN"));
+    if (!is_shut_in()) store.headers().look_at(variable("KILN_RUN_KNOWN"));
 }
 
 void standin::record(base::digest const& request, foreign_job const& what) const {
@@ -161,6 +169,7 @@ void standin::take_shared_headers() {
 }
 
 std::string standin::not_serving() {
+    if (is_shut_in()) return "the program is under a filter of system calls of its own";
     if (compile::trust_of_process() == compile::trust::secure) return "raised privileges";
     if (store.empty()) return "no cache directory";
     if (auto name = compile::result_changing_variable(environ); !name.empty()) return name + " is set";
@@ -172,6 +181,7 @@ std::string standin::not_serving() {
 }
 
 void standin::tell(happening h) noexcept {
+    if (is_shut_in()) return;
     h.process = static_cast<int>(::getpid());
     (void)guarded(0, 0, [&] {
         h.library = library_;

@@ -25,7 +25,7 @@ public:
     explicit real_library(void const* own);
 
     [[nodiscard]] std::string const& path() const noexcept { return path_; }
-    // Empty when it cannot be known, and then nothing is served.
+    // Empty when it cannot be known at this moment, and then nothing is served.
     [[nodiscard]] std::string const& toolchain();
     [[nodiscard]] std::string why_unknown();
     [[nodiscard]] bool is_open() const noexcept { return handle_.load() != nullptr; }
@@ -33,6 +33,8 @@ public:
     [[nodiscard]] void* symbol(char const* name) override;
     // Whether every file it opens is seen while a capture lives, and it is still the library the keys speak of.
     [[nodiscard]] bool can_be_watched();
+    // At once, for who may not be able to later.
+    void open_now() { (void)toolchain(), (void)open(); }
 
 private:
     void* open();
@@ -41,11 +43,14 @@ private:
     std::atomic<void*> handle_{nullptr};
     std::optional<std::string> toolchain_;
     bool is_replaced_ = false;
-    bool failed_ = false;
     bool watched_ = false;
 };
 
 enum class jit_policy { allow, warn, forbid };
+
+class standin;
+// The one of this library; each defines it.
+[[nodiscard]] standin& self();
 
 class standin {
 public:

@@ -32,6 +32,7 @@ std::optional<cli::run_session> plain_run(std::span<char* const> words) {
         if (word == "-q" || word == "--quiet") out.talk.quiet = true;
         else if (word == "-v" || word == "--verbose") out.talk.verbose = true;
         else if (word == "--verify") out.verify = true;
+        else if (word == "--eager") out.eager = true;
         else if (word == "--jit" && has_next && policy_in(words[i + 1])) out.jit = *policy_in(words[++i]);
         else if (word.starts_with("--jit=") && policy_in(word.substr(6))) out.jit = *policy_in(word.substr(6));
         else if (word == "--") {

@@ -92,6 +92,7 @@ void add_run(CLI::App& root, std::vector<command>& commands) {
         ->check(CLI::IsMember({"allow", "warn", "forbid"}));
     app->add_flag("--no-frameworks", arguments->no_frameworks, "leave the caches of frameworks alone");
     app->add_flag("--verify", arguments->session.verify, "make every answer again and compare");
+    app->add_flag("--eager", arguments->session.eager, "open the compiler when the program does");
     app->add_flag("-v,--verbose", arguments->session.talk.verbose, "one line for each compile");
     app->add_flag("-q,--quiet", arguments->session.talk.quiet, "no line at the end");
     app->add_flag("--json", arguments->json, "the summary as JSON, on standard error");

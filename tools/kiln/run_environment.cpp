@@ -4,6 +4,7 @@
 #include "base/quick_replace.hpp"
 #include "engine/shipped_folders.hpp"
 #include "intercept/run_log.hpp"
+#include "intercept/shut_in.hpp"
 #include "message.hpp"
 #include "store/store.hpp"
 
@@ -169,6 +170,7 @@ void run_environment::put_hook_in(std::filesystem::path const& standins) {
         audit = audit.empty() ? hook : audit + ":" + hook;
     set("KILN_RUN_STANDINS", standins.native());
     set("KILN_RUN_COPIES", copies.native());
+    if (auto const filters = intercept::filters_of_this_thread()) set("KILN_RUN_FILTERS", std::to_string(*filters));
     set("KILN_RUN_RECENT", (private_ / "recent-headers").native());
 }
 

@@ -26,6 +26,7 @@ bool ended_well(int status) { return WIFEXITED(status) && WEXITSTATUS(status) ==
 run_outcome run_in(run_environment& surroundings, base::config const& settings, run_session const& what) {
     if (!what.jit.empty()) surroundings.set("KILN_JIT", what.jit);
     if (what.verify) surroundings.set("KILN_RUN_VERIFY", "1");
+    if (what.eager) surroundings.set("KILN_RUN_EAGER", "1");
     if (what.talk.verbose) {
         base::quiet_writes const quiet;
         if (auto const why = out_of_reach(what.program.front()); !why.empty())

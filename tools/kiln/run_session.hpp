@@ -13,6 +13,7 @@ struct run_session {
     std::vector<std::string> program;
     std::string jit;  // KILN_JIT; empty: as the environment has it
     bool verify = false;
+    bool eager = false;  // the real libraries are opened with their stand-ins
     run_talk talk;
 };
 

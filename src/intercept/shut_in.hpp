@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether a program has shut itself in. A filter of system calls may end whoever makes one that it does not know, and a compiler
+// makes fewer than Kiln: from then on the real library is called and nothing else is done. Only files are opened and
+// read to find it out, as the compiler does.
+#pragma once
+
+#include <optional>
+
+namespace kiln::intercept {
+
+// nullopt: nobody can tell.
+[[nodiscard]] std::optional<int> filters_of_this_thread() noexcept;
+
+// More filters than `kiln run` has, as it has told in KILN_RUN_FILTERS, or no way to know any more. Once shut in, for ever.
+[[nodiscard]] bool is_shut_in() noexcept;
+
+}  // namespace kiln::intercept
