@@ -6,11 +6,14 @@
 #include "base/files.hpp"
 #include "support/actor.hpp"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
+#include <random>
 #include <sstream>
 #include <sys/socket.h>
 
@@ -26,16 +29,23 @@ inline std::optional<std::string> program_named(std::string const& name) {
     return std::nullopt;
 }
 
-// Free a moment ago: whoever listens there next is us, or the test fails to start its server and says so.
+// Free a moment ago: whoever listens there next is us, or the test fails to start its server and says so. Below those that
+// Linux gives to who connects, so that no client of another test sits on it by the time the server is there.
 inline std::uint16_t free_port() {
-    base::file_descriptor const s{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-    ::sockaddr_in a{};
-    a.sin_family = AF_INET;
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    (void)::bind(s.get(), reinterpret_cast<::sockaddr*>(&a), sizeof a);
-    ::socklen_t size = sizeof a;
-    (void)::getsockname(s.get(), reinterpret_cast<::sockaddr*>(&a), &size);
-    return ntohs(a.sin_port);
+    unsigned lowest_of_clients = 32768;
+    std::ifstream{"/proc/sys/net/ipv4/ip_local_port_range"} >> lowest_of_clients;
+    lowest_of_clients = std::max(lowest_of_clients, 4096u);
+    std::random_device any;
+    for (int tries = 0; tries < 1000; ++tries) {
+        auto const port = static_cast<std::uint16_t>(lowest_of_clients / 2 + any() % (lowest_of_clients / 2));
+        base::file_descriptor const s{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+        ::sockaddr_in a{};
+        a.sin_family = AF_INET;
+        a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        a.sin_port = htons(port);
+        if (::bind(s.get(), reinterpret_cast<::sockaddr*>(&a), sizeof a) == 0) return port;
+    }
+    return 0;
 }
 
 inline base::file_descriptor connect_to(std::uint16_t port) {

@@ -25,7 +25,10 @@ struct redis_fixture {
     std::shared_ptr<store::tier> fill(std::vector<store::entry_ptr> const& some) {
         auto const space = fmt::format("trust=server namespace=n{}", made++);
         auto const writer = tier_at(server->url(), space);
-        for (auto const& e : some) EXPECT_TRUE(writer->put(e).value().kept);
+        for (auto const& e : some) {
+            auto const done = writer->put(e).value();
+            EXPECT_TRUE(done.kept) << done.why << ": " << done.detail;
+        }
         return tier_at(server->url(), space);
     }
 };
@@ -44,7 +47,10 @@ struct signed_redis_fixture {
         base::replace_file(key + ".pub", base::as_bytes(made_key.public_half().pem())).value();
         auto const space = fmt::format("namespace=n{} keys={}.pub", number, key);
         auto const writer = tier_at(server->url(), space + " sign=" + key);
-        for (auto const& e : some) EXPECT_TRUE(writer->put(e).value().kept);
+        for (auto const& e : some) {
+            auto const done = writer->put(e).value();
+            EXPECT_TRUE(done.kept) << done.why << ": " << done.detail;
+        }
         return tier_at(server->url(), space + " read-only");
     }
 };
@@ -76,7 +82,10 @@ struct tls_redis_fixture {
         auto const url = fmt::format("rediss://localhost:{}", tls_port);
         auto const space = fmt::format("trust=server connect-timeout=5s namespace=n{} ca={}", made++, file("cert"));
         auto const writer = tier_at(url, space);
-        for (auto const& e : some) EXPECT_TRUE(writer->put(e).value().kept);
+        for (auto const& e : some) {
+            auto const done = writer->put(e).value();
+            EXPECT_TRUE(done.kept) << done.why << ": " << done.detail;
+        }
         return tier_at(url, space);
     }
 };
