@@ -81,7 +81,8 @@ template <class T>
     KILN_CHECK(not_null(given, name));
     std::size_t size = 0;
     std::memcpy(&size, given, sizeof size);
-    if (size < sizeof size)
+    // No version ends within a field.
+    if (size < sizeof size || size % alignof(T) != 0)
         return fail(errc::invalid_argument, "{}: its size is not set; begin with KILN_..._INIT", name);
     auto const* const bytes = reinterpret_cast<unsigned char const*>(given);
     if (size > sizeof(T) && std::any_of(bytes + sizeof(T), bytes + size, [](unsigned char b) { return b != 0; }))
@@ -97,7 +98,7 @@ template <class T>
     KILN_CHECK(not_null(to, name));
     std::size_t size = 0;
     std::memcpy(&size, to, sizeof size);
-    if (size < sizeof size)
+    if (size < sizeof size || size % alignof(T) != 0)
         return fail(errc::invalid_argument, "{}: its size is not set; begin with KILN_..._INIT", name);
     value.size = size;
     std::memcpy(to, &value, std::min(size, sizeof(T)));

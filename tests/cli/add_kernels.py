@@ -81,6 +81,13 @@ check("project/v.1.cu" in said and "'v.1'" in said and "--as" in said, "and so i
 run("build", "project/k.cu", "project/v.1.cu", "-I", "project/inc", "-a", "sm_90", "--embed", "x.cpp", "--as", "k,v_1")
 check("v_1()" in (SCRATCH / "x.hpp").read_text(), "by names of their own they are embedded")
 
+# To make, "lib (1)" looks like a member of an archive.
+if shutil.which("make"):
+    shutil.copytree(SCRATCH / "project", SCRATCH / "lib (1)/inner (2)")
+    cmake("-G", "Unix Makefiles", "-S", "lib (1)/inner (2)", "-B", "lib (1)/build")
+    cmake("--build", "lib (1)/build")
+    cmake("--build", "lib (1)/build")
+
 # What was looked for and not there, and what is reached by a link: nothing that was read has changed.
 late = '#if __has_include(<dangling.h>)\n#include <dangling.h>\n#else\n#define D 1\n#endif\n#if __has_include(<maybe.h>)\n#include <maybe.h>\n#else\n#define M 1\n#endif\n#include <h.h>\nextern "C" __global__ void k(int* x) { x[0] = D * 10000 + H * 100 + M; }\n'
 for generator, program in (("Ninja", "ninja"), ("Unix Makefiles", "make")):

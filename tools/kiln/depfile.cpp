@@ -70,7 +70,9 @@ std::string depfile::rule_for(std::string const& product) const {
     auto text = escaped_for_make(product) + ":";
     for (auto const& file : looks_) text += " \\\n  " + escaped_for_make(file);
     for (auto const& folder : folders_) {
-        if (!outputs_.contains(real(folder))) text += " \\\n  " + escaped_for_make(folder);
+        // To make "lib (1)" is a member of an archive, however it is written.
+        bool const is_a_member = folder.ends_with(')');
+        if (!is_a_member && !outputs_.contains(real(folder))) text += " \\\n  " + escaped_for_make(folder);
     }
     return text + "\n";
 }

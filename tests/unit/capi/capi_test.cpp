@@ -176,6 +176,10 @@ TEST(capi, structs_of_other_versions_are_taken_as_far_as_they_are_understood) {
     kiln_pending* out = nullptr;
     EXPECT_EQ(code_of(kiln_artifact_later(nullptr, &never_begun, "sm_90", KILN_CUBIN, &out)), KILN_INVALID_ARGUMENT);
 
+    kiln_unit within_a_field = saxpy();
+    within_a_field.size = sizeof(std::size_t) + sizeof(char*) + 1;
+    EXPECT_EQ(code_of(kiln_artifact_later(nullptr, &within_a_field, "sm_90", KILN_CUBIN, &out)), KILN_INVALID_ARGUMENT);
+
     // A newer caller: more fields, of which this library knows nothing.
     struct newer {
         kiln_unit known;
