@@ -72,7 +72,7 @@ opened_compiler open_compiler(std::string const& path, std::string_view toolchai
     if (what.file.empty()) return {};
     if (what.is_nvrtc()) open_builtins_of(path, toolchain);
     // The hook lets this spelling through.
-    auto* const handle = base::load_library((what.directory + "/./" + what.file).c_str(), RTLD_NOW | RTLD_LOCAL);
+    auto* const handle = base::load_library((what.directory + "/.//./" + what.file).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) return {};
     bool const hooked = !what.is_nvrtc() || compile::hook_opens(handle);
     auto* const known = [&] {

@@ -64,6 +64,9 @@ int data_of(void* handle, char const* kind, char const* function, void* data) {
     auto const* const out = k->answer->find(kind);
     if (out == nullptr) return internal_error;
     if (out->status == success) std::memcpy(data, out->data.data(), out->data.size());
+    // Of an empty log, whose size is 0, the library writes the end.
+    if (out->status == success && out->data.empty() && std::string_view{kind}.ends_with("Log"))
+        *static_cast<char*>(data) = '\0';
     return out->status;
 }
 
@@ -116,10 +119,15 @@ KILN_API int nvJitLinkDestroy(void** handle) {
 }
 
 KILN_API int nvJitLinkAddData(void* handle, int type, void const* data, std::size_t size, char const* name) {
-    if (handle == nullptr || data == nullptr) return null_input();
+    if (handle == nullptr) return null_input();
     return with([&] {
         auto* const k = handles().find(handle);
         if (k == nullptr) return foreign("nvJitLinkAddData", handle, type, data, size, name);
+        if (data == nullptr) {  // what that is depends on the type
+            k->why_not = "an input that was not accepted";
+            int const status = k->materialise();
+            return status == success ? real_call("nvJitLinkAddData", k->real, type, data, size, name) : status;
+        }
         return add(*k, {.type = type,
                         .name = name == nullptr ? "" : name,
                         .named = name != nullptr,

@@ -25,8 +25,15 @@ std::string variable(char const* name) {
     return value == nullptr ? std::string{} : std::string{value};
 }
 
-// Our own link map has the name of the library we were given out for: see hook.c.
-std::string path_of_link_map(void const* own) {
+// The library we were given out for: hook.c writes over it before anything of ours runs. Where nothing was written our own link
+// map has its name.
+constexpr std::string_view not_told = "KILN_REAL_PATH_";
+[[gnu::used]] constinit char volatile real_path[512] = "KILN_REAL_PATH_";
+
+std::string path_of_real(void const* own) {
+    std::string told;
+    for (auto const* at = real_path; *at != '\0'; ++at) told += *at;
+    if (told != not_told) return told;
     Dl_info about{};
     ::link_map* map = nullptr;
     base::loader_use const use;
@@ -45,7 +52,7 @@ base::file_state state_of_file(std::string const& path) {
 constinit base::file_state when_loaded{};
 [[gnu::constructor]] void note_the_file() {
     (void)guarded(0, 0, [] {
-        when_loaded = state_of_file(path_of_link_map(&when_loaded));
+        when_loaded = state_of_file(path_of_real(&when_loaded));
         return 0;
     });
 }
@@ -62,7 +69,7 @@ constinit base::file_state when_loaded{};
 
 }  // namespace
 
-real_library::real_library(void const* own) : path_{path_of_link_map(own)}, failed_{path_.find('/') == path_.npos} {}
+real_library::real_library(void const* own) : path_{path_of_real(own)} {}
 
 // What is found out takes locks of its own, so nothing is held meanwhile: fork() waits for one lock of a thread and never for two.
 std::string const& real_library::toolchain() {
@@ -75,6 +82,7 @@ std::string const& real_library::toolchain() {
     std::lock_guard const lock{mutex_};
     if (toolchain_) return *toolchain_;
     is_replaced_ = is_replaced;
+    if (found.empty() && !is_replaced) return unknown_;
     return toolchain_.emplace(is_replaced ? std::string{} : std::move(found));
 }
 
@@ -87,13 +95,12 @@ void* real_library::open() {
     std::string toolchain;
     {
         std::lock_guard const lock{mutex_};
-        if (auto* const handle = handle_.load(); handle != nullptr || failed_) return handle;
+        if (auto* const handle = handle_.load()) return handle;
         toolchain = toolchain_.value_or("");
     }
     auto const opened = open_compiler(path_, toolchain);  // by two threads: the same library
     std::lock_guard const lock{mutex_};
     if (auto* const handle = handle_.load()) return handle;
-    failed_ = opened.handle == nullptr;
     watched_ = opened.is_watched;
     handle_.store(opened.handle);
     return opened.handle;
