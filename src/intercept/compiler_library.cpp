@@ -71,7 +71,7 @@ opened_compiler open_unseen(std::string const& path) {
     auto const what = parts_of(path);
     if (what.file.empty()) return {};
     // The hook lets this spelling through.
-    return {base::load_library((what.directory + "/./" + what.file).c_str(), RTLD_NOW | RTLD_LOCAL), false};
+    return {base::load_library((what.directory + "/.//./" + what.file).c_str(), RTLD_NOW | RTLD_LOCAL), false};
 }
 
 opened_compiler open_compiler(std::string const& path, std::string_view toolchain) {

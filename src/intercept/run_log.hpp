@@ -53,6 +53,9 @@ inline constexpr std::string_view own_names_mark = "; under its own names: ";
 // Of its detail why that is; empty: it is not.
 [[nodiscard]] std::string_view why_own_names(happening const& made) noexcept;
 
+// Begins the detail of what the loader's hook says: a library that nothing is answered for, whatever is asked of it.
+inline constexpr std::string_view left_alone_mark = "loaded without Kiln: ";
+
 // Without the newline. Texts lose what would break the line.
 [[nodiscard]] std::string to_line(happening const& h);
 [[nodiscard]] std::optional<happening> from_line(std::string_view line);

@@ -75,11 +75,19 @@ held_lock::~held_lock() {
 
 // All of it each time: what a process that has just let go writes too late is put right by the next beat.
 void held_lock::beat() noexcept {
-    ++sign_.beat;
+    if (!has_given_up_.load()) write_sign(++sign_.beat);
+}
+
+// A beat that is under way may be written after it: then those who wait do as after one that was killed.
+void held_lock::give_up() noexcept {
+    if (!has_given_up_.exchange(true) && is_ours()) write_sign(sign_of_life::gave_up);
+}
+
+void held_lock::write_sign(std::uint64_t beat) noexcept {
     base::if_memory_allows([&] {
         base::byte_writer w;
         w.put_u64(sign_.leader);
-        w.put_u64(sign_.beat);
+        w.put_u64(beat);
         (void)base::sys().pwrite(file_.get(), w.view().data(), w.size(), 0);
     });
 }
@@ -106,6 +114,11 @@ flight& flight::operator=(flight&& other) noexcept {
 
 void flight::release() noexcept {
     if (auto const held = std::exchange(lock_, nullptr)) held->unlock();
+}
+
+void flight::give_up() noexcept {
+    if (lock_) lock_->give_up();
+    release();
 }
 
 bool leader_watch::at_work(flight const& asked, base::time_point now) noexcept {
@@ -137,7 +150,11 @@ flight lead_at(std::filesystem::path const& path, base::time_point deadline) {
         switch (wait_flock(file->get(), LOCK_SH, deadline)) {
             case lock_attempt::failed: return flight{flight_outcome::unsupported};
             case lock_attempt::busy: return flight{flight_outcome::timed_out, sign_in(file->get())};
-            case lock_attempt::taken: base::sys().flock(file->get(), LOCK_UN); return flight{flight_outcome::finished};
+            case lock_attempt::taken: {
+                auto const last = sign_in(file->get());
+                base::sys().flock(file->get(), LOCK_UN);
+                return flight{flight_outcome::finished, last};
+            }
         }
     }
 }

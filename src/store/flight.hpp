@@ -10,13 +10,14 @@
 #include "base/files.hpp"
 #include "store/tier.hpp"
 
+#include <atomic>
 #include <chrono>
 
 namespace kiln::store {
 
 enum class flight_outcome {
     leader,       // held by us: look once more, compile, put with the flight
-    finished,     // another process held it and let go while we waited: look again, then ask again
+    finished,     // another process held it and let go while we waited: look again, then ask again, see gave_up()
     timed_out,    // the deadline passed while another held it: see leader_watch
     unsupported,  // no writable directory, or its file system does not exclude: compile
 };
@@ -27,6 +28,8 @@ struct sign_of_life {
     std::uint64_t leader = 0;
     std::uint64_t beat = 0;
     bool operator==(sign_of_life const&) const = default;
+
+    static constexpr std::uint64_t gave_up = ~std::uint64_t{0};  // instead of a count: it let go without a result
 };
 
 // The lock while it is held. Shared with the keeper for the moment of a beat.
@@ -38,13 +41,17 @@ public:
     held_lock& operator=(held_lock const&) = delete;
 
     void beat() noexcept;
+    // The last thing that is written.
+    void give_up() noexcept;
     void unlock() noexcept;
 
 private:
     [[nodiscard]] bool is_ours() const noexcept;
+    void write_sign(std::uint64_t beat) noexcept;
     base::file_descriptor file_;
     std::uint64_t generation_;
     sign_of_life sign_;
+    std::atomic<bool> has_given_up_{false};
 };
 
 // Movable; lets go when it dies. Given to store::put it is held until the entry is where others find it.
@@ -61,10 +68,14 @@ public:
 
     [[nodiscard]] flight_outcome outcome() const noexcept { return outcome_; }
     [[nodiscard]] bool leads() const noexcept { return outcome_ == flight_outcome::leader && lock_; }
-    // Of the process that leads, when `timed_out`; nullopt: it left none.
+    // Of the process that leads, when `timed_out`, or led, when `finished`; nullopt: it left none.
     [[nodiscard]] std::optional<sign_of_life> const& of_leader() const noexcept { return of_leader_; }
     [[nodiscard]] std::weak_ptr<held_lock> lock() const noexcept { return lock_; }
     void release() noexcept;
+    // Lets go, and tells those who wait that there is nothing to be found: they need not make it one after the other.
+    void give_up() noexcept;
+    // Whether who led said so; one that was killed did not.
+    [[nodiscard]] bool gave_up() const noexcept { return of_leader_ && of_leader_->beat == sign_of_life::gave_up; }
 
 private:
     std::shared_ptr<held_lock> lock_;

@@ -211,6 +211,9 @@ if NVJITLINK != "-":
             if status == 0 and size.value:
                 data = C.create_string_buffer(size.value)
                 said[kind] += [size.value, link_call(f"Get{kind}")(k, data), short(data.raw)]
+            elif status == 0 and kind.endswith("Log"):
+                data = C.create_string_buffer(b"as it was")
+                said[kind] += [size.value, link_call(f"Get{kind}")(k, data), data.value.decode()]
         said["destroy"] = [link_call("Destroy")(C.byref(k)), k.value]
         return said
 
@@ -226,6 +229,10 @@ if NVJITLINK != "-":
     out["link of nulls"] = [link_call("Create")(C.byref(k), 0, None), link_call("Create")(None, 0, words([])), link_call("Complete")(None), link_call("Destroy")(C.byref(C.c_void_p())), link_call("Create")(C.byref(k), 0, words([b"-lto"]))]
     out["link without an architecture"] = linked((b"-lto",), ())
     out["link of rubbish"] = linked((ARCH,), ((PTX, b"rubbish", b"r"),))
+    k = C.c_void_p()
+    link_call("Create")(C.byref(k), 1, words([ARCH]))
+    out["link of nothing"] = [link_call("AddData")(k, t, None, C.c_size_t(0), b"nothing") for t in (PTX, LTOIR, 1)]
+    link_call("Destroy")(C.byref(k))
     out["link asked too early"] = linked((ARCH, b"-lto"), ((LTOIR, caller, b"a"), (LTOIR, callee, b"b")), early=True)
 
 # Last: NVRTC itself may hang in a child when its parent has compiled.

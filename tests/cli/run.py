@@ -602,7 +602,15 @@ def what_is_out_of_reach_runs_as_it_is():
     subprocess.run([compiler, "-o", SCRATCH / "raised", SCRATCH / "still.c"], check=True)
     os.chmod(SCRATCH / "raised", 0o4755)
     done = under(SCRATCH / "raised", options=("-v",), status=3)
-    check("raised privileges" in done.stderr, "and one with raised privileges", done.stderr)
+    check("raised privileges" not in done.stderr, "who owns it has no more rights by its mode", done.stderr)
+    if os.geteuid() == 0:
+        os.chown(SCRATCH / "raised", 65534, 65534)
+        os.chmod(SCRATCH / "raised", 0o4755)
+        done = under(SCRATCH / "raised", options=("-v",), status=3)
+        check("raised privileges" in done.stderr, "and one with another's rights", done.stderr)
+        done = under(SCRATCH / "raised", options=("--jit=forbid", "-q"), status=3)
+        check("what it compiles is not forbidden" in done.stderr, "who forbids is told, whatever else is said", done.stderr)
+        os.chown(SCRATCH / "raised", 0, 0)
     os.chmod(SCRATCH / "raised", 0o755)
     try:
         # cap_net_raw, permitted: the loader is as careful with it.
@@ -721,6 +729,198 @@ def a_library_nobody_knows_is_left_alone():
         rubbish.write_bytes(data)
         done = under(PYTHON, "-c", "import ctypes, sys\ntry: ctypes.CDLL(sys.argv[1])\nexcept OSError: print('refused')", rubbish)
         check(done.stdout == "refused\n", "rubbish is the loader's business", done)
+
+
+@test
+def libraries_by_any_path():
+    """However a library is named, it is that very file, it is served, and the program sees the name it gave."""
+    write("named_library.py", r'''
+import ctypes as C, sys
+n = C.CDLL(sys.argv[1]); a, b, p = C.c_int(), C.c_int(), C.c_void_p(); version = n.nvrtcVersion(C.byref(a), C.byref(b))
+n.nvrtcCreateProgram(C.byref(p), b'extern "C" __global__ void n(int* a) { *a = 460; }', None, 0, None, None)
+status = n.nvrtcCompileProgram(p, 1, (C.c_char_p * 1)(b"-arch=sm_90"))
+class link_map(C.Structure): _fields_ = [("address", C.c_void_p), ("name", C.c_char_p)]
+m = C.POINTER(link_map)(); C.CDLL(None).dlinfo(C.c_void_p(n._handle), 2, C.byref(m))
+print(version, a.value, status, m.contents.name.decode())
+''')
+    soname, real, builtins = NVRTC.name, os.path.realpath(NVRTC), [f for f in NVRTC.parent.glob("libnvrtc-builtins*.so*")]
+
+    def folder(name, **links):
+        place = SCRATCH / "paths" / name
+        place.mkdir(parents=True)
+        for file, to in links.items():
+            (place / file).symlink_to(to)
+        for file in builtins:
+            (place / file.name).symlink_to(os.path.realpath(file))
+        return place
+
+    plain, colon, dollar = (folder(n, **{soname: real}) for n in ("plain", "a:b", "a$b c"))
+    developer = folder("developer", **{"libnvrtc.so": real})
+    whole = folder("whole", **{soname + ".0.99": real})
+    # What has the soname beside it is another library.
+    other = folder("other", **{soname + ".0.99": real})
+    compiler = shutil.which("cc")
+    if compiler is not None:
+        write("paths/other.c", "int nvrtcVersion(int* a, int* b) { *a = 99; *b = 1; return 0; }\n")
+        subprocess.run([compiler, "-shared", "-fPIC", f"-Wl,-soname,{soname}", "-o", other / soname, SCRATCH / "paths/other.c"], check=True)
+    ways = [(plain, f"{plain}//{soname}"), (plain, f"{plain}///{soname}"), (plain, f"/{plain}/{soname}"), (plain, f"{plain}/./{soname}"), (plain, f"./{soname}"),
+            (SCRATCH, f"paths/plain/{soname}"), (SCRATCH, f"{colon}/{soname}"), (SCRATCH, f"{dollar}/{soname}"), (SCRATCH, f"{developer}/libnvrtc.so"),
+            (SCRATCH, f"{whole}/{soname}.0.99"), (SCRATCH, f"{other}/{soname}.0.99"), (plain, soname)]
+    words = [PYTHON, SCRATCH / "named_library.py"]
+    under(*words, NVRTC)
+    for directory, name in ways:
+        search = {"LD_LIBRARY_PATH": "."} if name == soname else {}
+        want = run(*words[1:], name, program=PYTHON, cwd=directory, **search).stdout
+        done = run("run", "-v", "--", *words, name, cwd=directory, **search)
+        check(done.stdout == want and want.split()[2] == "0", f"{name}: the same", done.stdout, want, done.stderr)
+        check(" answered 'n'" in done.stderr or " made 'n'" in done.stderr, f"{name}: served", done.stderr)
+        again = run("run", "--jit=forbid", "--", *words, name, cwd=directory, **search)
+        check(again.stdout == want and "forbidden" not in again.stderr, f"{name}: answered", again.stdout, again.stderr)
+    # Two names of one file are one library, whichever was first.
+    mixed = "import ctypes as C, sys; a, b, p = C.CDLL(sys.argv[1]), C.CDLL(sys.argv[2]), C.c_void_p(); s = b'__global__ void m() {}'; print(a.nvrtcCreateProgram(C.byref(p), s, None, 0, None, None), b.nvrtcCompileProgram(p, 0, None))"
+    for first, second in ((f"{plain}/{soname}", f"./{soname}"), (f"./{soname}", f"{plain}/{soname}"), (f"{plain}/./{soname}", f"{plain}//{soname}")):
+        done = run("run", "--", PYTHON, "-c", mixed, first, second, cwd=plain)
+        check(done.stdout == "0 0\n", "made by one name and compiled by another", first, second, done.stdout, done.stderr)
+    # The stand-ins' own place may be called anything, too.
+    for place in ("with $ORIGIN", "with $LIB:and blank"):
+        done = under(*words, NVRTC, options=("-v",), KILN_CACHE_DIR=SCRATCH / "paths" / place)
+        check("1 made" in done.stderr, "a cache with words of the loader in its name", done.stdout, done.stderr)
+
+
+@test
+def what_is_left_alone_is_said():
+    opened = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); print('opened')"
+    place = SCRATCH / "left"
+    place.mkdir()
+    (place / "libnvrtc.alt.so.13").symlink_to(os.path.realpath(NVRTC))
+    done = under(PYTHON, "-c", opened, place / "libnvrtc.alt.so.13")
+    check("loaded without Kiln: libnvrtc.alt.so.13" in done.stderr, "one line says so", done.stderr)
+    done = under(PYTHON, "-c", opened, place / "libnvrtc.alt.so.13", options=("-q", "--jit=forbid"))
+    check("libnvrtc.alt.so.13' was loaded without Kiln" in done.stderr and "not forbidden" in done.stderr, "who forbids is told in any case", done.stderr)
+    space = "import ctypes as C, sys; d = C.CDLL(None).dlmopen; d.restype = C.c_void_p; print(bool(d(C.c_long(-1), sys.argv[1].encode(), 2)))"
+    done = under(PYTHON, "-c", space, NVRTC)
+    check(done.stdout == "False\n" or "in a namespace of its own" in done.stderr, "dlmopen", done.stdout, done.stderr)
+    done = under(PYTHON, "-c", opened, NVRTC)
+    check("without Kiln" not in done.stderr, "what is served is not named", done.stderr)
+    # Kiln where the loader cannot name it, and without its parts.
+    for name, parts in (("kiln of mine", True), ("a:b", True), ("alone", False)):
+        folder = SCRATCH / "left" / name
+        (folder / "bin").mkdir(parents=True)
+        for file in ("kiln", "kiln-foreign-worker"):
+            if (BIN / file).exists():
+                shutil.copy2(BIN / file, folder / "bin" / file)
+        if parts:
+            shutil.copytree(BIN.parent / "lib/kiln/intercept", folder / "lib/kiln/intercept")
+        words = ["run", "--jit=forbid", "--", PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 470, "-arch=sm_90"]
+        done = run(*words, program=folder / "bin/kiln")
+        said = "1 forbidden" in done.stderr if parts else "nothing is answered; what it compiles is not forbidden" in done.stderr
+        check(said, f"{name}: served or said", done.stdout, done.stderr)
+
+
+@test
+def limits_of_the_program():
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return
+    write("opens.c", "#include <dlfcn.h>\n#include <stdio.h>\nint main(int n, char** v) { void* h = dlopen(v[1], RTLD_NOW); puts(h ? \"opened\" : dlerror()); return 0; }\n")
+    subprocess.run([compiler, "-o", SCRATCH / "opens", SCRATCH / "opens.c", "-ldl"], check=True)
+    for blocks in (0, 1, 4, 100, 1000, 10000):
+        fresh = SCRATCH / f"limited-{blocks}"
+        done = run("run", "--", "sh", "-c", f'ulimit -f {blocks}; exec "$0" "$1"', SCRATCH / "opens", NVRTC, KILN_CACHE_DIR=fresh)
+        check(done.stdout == "opened\n", "files of the program may be small", blocks, done)
+        check(not list(fresh.glob("run/standins/*.part")), "nothing is left behind", blocks)
+    # Descriptors that run out come back.
+    write("none_left.py", r'''
+import ctypes as C, os, sys
+n = C.CDLL(sys.argv[1]); a, b, p, all = C.c_int(), C.c_int(), C.c_void_p(), []
+try:
+    while True: all.append(os.open("/dev/null", 0))
+except OSError: pass
+n.nvrtcVersion(C.byref(a), C.byref(b))
+for f in all: os.close(f)
+print(n.nvrtcVersion(C.byref(a), C.byref(b)), n.nvrtcCreateProgram(C.byref(p), b"__global__ void d() {}", None, 0, None, None), n.nvrtcCompileProgram(p, 0, None))
+''')
+    done = under("sh", "-c", 'ulimit -n 64; exec "$0" "$@"', PYTHON, SCRATCH / "none_left.py", NVRTC, KILN_CACHE_DIR=SCRATCH / "limited")
+    check(done.stdout == "0 0 0\n", "a failure of the moment is not kept", done)
+
+
+@test
+def threads_of_the_program():
+    """No call of a stand-in is one where a thread is cancelled, libraries may keep much for each thread, and threads may be small."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return
+    write("cancelled.c", r'''
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+static void* h; static int done;
+static void* work(void* x) {
+    void* p = 0; int (*c)(void**, char const*, char const*, int, void*, void*) = dlsym(h, "nvrtcCreateProgram"); int (*d)(void*, int, void*) = dlsym(h, "nvrtcCompileProgram");
+    pthread_cancel(pthread_self()); int const made = c(&p, "__global__ void c() {}", "c.cu", 0, 0, 0);
+    done = 1 + made + d(p, 0, 0); pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, 0); return x;
+}
+int main(int n, char** v) { pthread_t t; void* r; h = dlopen(v[1], RTLD_NOW); pthread_create(&t, 0, work, 0); pthread_join(t, &r); printf("%d %d\n", done, r == PTHREAD_CANCELED); return 0; }
+''')
+    subprocess.run([compiler, "-w", "-o", SCRATCH / "cancelled", SCRATCH / "cancelled.c", "-ldl", "-pthread"], check=True)
+    for again in range(2):
+        done = under(SCRATCH / "cancelled", NVRTC)
+        check(done.stdout == "1 0\n", "a compile is no cancellation point", done)
+    write("much.c", "__attribute__((tls_model(\"initial-exec\"))) __thread char much[3000]; int use(int i) { return much[i] = 1; }\n")
+    write("threads.c", "#include <pthread.h>\n#include <stdio.h>\nint use(int);\nstatic void* f(void* x) { return use(5) ? 0 : x; }\n"
+          "int main(void) { pthread_attr_t a; pthread_t t; void* r; pthread_attr_init(&a); pthread_attr_setstacksize(&a, 16384); int e = pthread_create(&t, &a, f, 0); if (!e) pthread_join(t, &r); printf(\"%d\\n\", e); return e != 0; }\n")
+    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", SCRATCH / "libmuch.so", SCRATCH / "much.c"], check=True)
+    subprocess.run([compiler, "-o", SCRATCH / "threads", SCRATCH / "threads.c", SCRATCH / "libmuch.so", f"-Wl,-rpath,{SCRATCH}", "-pthread"], check=True)
+    bare(SCRATCH / "threads")
+    under(SCRATCH / "threads")
+    under("sh", "-c", SCRATCH / "threads")
+    run("audit", "--", SCRATCH / "threads", status=None)
+    check("0" in run("audit", "--", SCRATCH / "threads", status=None).stdout.split(), "and under kiln audit")
+    mine = under("sh", "-c", "echo $GLIBC_TUNABLES", GLIBC_TUNABLES="glibc.malloc.check=0").stdout
+    check(mine.startswith("glibc.malloc.check=0:"), "the user's own are kept", mine)
+    mine = under("sh", "-c", "echo $GLIBC_TUNABLES", GLIBC_TUNABLES="glibc.rtld.optional_static_tls=600").stdout
+    check(mine == "glibc.rtld.optional_static_tls=600\n", "and not changed", mine)
+    built = subprocess.run([compiler, "-fsanitize=thread", "-o", SCRATCH / "watched", SCRATCH / "still.c"], capture_output=True) if write("still.c", "int main(void) { return 3; }\n") else None
+    if built.returncode == 0 and subprocess.run([SCRATCH / "watched"], capture_output=True).returncode == 3:
+        done = under(SCRATCH / "watched", options=("-v",), status=3)
+        check("runs as without Kiln: libtsan" in done.stderr, "one that keeps too much runs without us", done.stderr)
+        run("audit", "--", SCRATCH / "watched", status=3)
+
+
+@test
+def relative_settings():
+    place = SCRATCH / "relative"
+    (place / "sub").mkdir(parents=True)
+    words = ["sh", "-c", 'cd sub; exec "$0" "$@"', PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 480, "-arch=sm_90"]
+    for again in range(2):
+        run("run", "--", *words, cwd=place, KILN_EVENTS="events.jsonl", KILN_CACHE_DIR="kept", KILN_CACHE_PATH_RO="other::/not/there")
+    check((place / "events.jsonl").exists() and not list((place / "sub").iterdir()), "nothing in the program's own folder", list(place.rglob("*"))[:20])
+    done = run("run", "--jit=forbid", "--", *words, cwd=place, KILN_CACHE_PATH_RO="nothing:kept", KILN_CACHE_DIR=SCRATCH / "relative.empty")
+    check("1 compiles answered" in done.stderr, "a list of relative folders", done.stderr)
+    shown = run("run", "--", "sh", "-c", "echo $KILN_CACHE_PATH_RO", cwd=place, KILN_CACHE_PATH_RO="a::/b").stdout
+    check(shown == f"{place}/a::/b\n", "each of them", shown)
+    done = run("run", "-v", "--", *words, cwd=place, KILN_CACHE_DIR="kept", NVRTC_HOME="/opt/nvrtc")
+    check("1 compiles answered" in done.stderr, "a variable that is a place changes no result", done.stderr)
+
+
+@test
+def failures_do_not_queue():
+    """Ranks whose compile fails take as long as one and what the machine is short of, not one after the other."""
+    write("fails.py", r'''
+import ctypes as C, sys, time
+n = C.CDLL(sys.argv[1]); p = C.c_void_p(); begin = time.monotonic()
+n.nvrtcCreateProgram(C.byref(p), sys.argv[2].encode(), None, 0, None, None)
+status = n.nvrtcCompileProgram(p, 1, (C.c_char_p * 1)(b"-arch=sm_90"))
+print(status, begin, time.monotonic())
+''')
+    source = LONG % 490 + "\n__global__ void wrong() { asm(\"nonsense;\"); }"
+    env = {**{k: v for k, v in os.environ.items() if not k.startswith("KILN_")}, "KILN_CACHE_DIR": str(SCRATCH / "queue"), "KILN_WORKERS": "0"}
+    ranks = [subprocess.Popen([CLI, "run", "-q", "--", PYTHON, SCRATCH / "fails.py", NVRTC, source], stdout=subprocess.PIPE, text=True, env=env) for _ in range(6)]
+    said = [r.communicate()[0].split() for r in ranks]
+    check(all(s[0] != "0" for s in said), "none compiles", said)
+    ends = sorted(float(s[2]) for s in said)
+    first = ends[0] - min(float(s[1]) for s in said)
+    check(ends[-1] - ends[1] < 2.5 * first, "all that waited go on at once", first, ends)
 
 
 @test
@@ -1405,6 +1605,9 @@ def places_that_refuse():
     words[1] = "/mnt/one.py"
     done = run(*mounted(script, CLI, "run", "-v", "--", *words)[1:], program="unshare", cwd="/", KILN_CACHE_DIR="/dev/shm/cache", HOME="/dev/shm")
     check(json.loads(done.stdout)["status"] == 0 and "nothing is answered" in done.stderr, "no place to run copies from", done.stdout, done.stderr)
+    before = set(SCRATCH.iterdir())
+    run(*mounted(f"cd /mnt; XDG_RUNTIME_DIR=; export XDG_RUNTIME_DIR; {script.replace('/mnt &&', '/mnt && cd /mnt &&')}", CLI, "run", "--", *words)[1:], program="unshare", cwd="/", KILN_CACHE_DIR="/dev/shm/cache", HOME="/dev/shm")
+    check(set(SCRATCH.iterdir()) == before, "nor one that is made in the working directory", *set(SCRATCH.iterdir()) - before)
 
 
 @test

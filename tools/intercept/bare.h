@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #if defined(__x86_64__)
@@ -69,6 +70,15 @@ static int bare_rename(char const* from, char const* to) {
 }
 static void bare_unlink(char const* path) { system_call(__NR_unlinkat, AT_FDCWD, (long)path, 0, 0, 0, 0); }
 static unsigned bare_geteuid(void) { return (unsigned)system_call(__NR_geteuid, 0, 0, 0, 0, 0, 0); }
+static int bare_getcwd(char* to, size_t room) { return system_call(__NR_getcwd, (long)to, (long)room, 0, 0, 0, 0) > 0; }
+// How large a file the program may write; more ends it.
+static uint64_t bare_largest_file(void) {
+    struct {
+        uint64_t now, most;
+    } limit;
+    long const failed = system_call(__NR_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit, 0, 0);
+    return failed ? 0 : limit.now;
+}
 static uint64_t bare_getpid(void) { return (uint64_t)system_call(__NR_getpid, 0, 0, 0, 0, 0, 0); }
 
 // The compiler calls these by itself, too.
@@ -154,4 +164,14 @@ static size_t join(char* to, size_t room, ...) {
 static void write_hex(char* to, uint64_t number) {
     for (int k = 15; k >= 0; --k, number >>= 4) to[k] = "0123456789abcdef"[number & 15];
     to[16] = 0;
+}
+
+// 20 digits at most, and a zero.
+static void write_decimal(char* to, uint64_t number) {
+    char digits[20];
+    int count = 0;
+    do digits[count++] = (char)('0' + number % 10);
+    while (number /= 10);
+    while (count) *to++ = digits[--count];
+    *to = 0;
 }

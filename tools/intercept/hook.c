@@ -5,15 +5,19 @@
 // every callback. Nothing is wrapped or patched in the program.
 //
 // A library found by search (DT_NEEDED, dlopen of a bare name): glibc asks for every candidate and keeps the name it searched,
-// not the one it opened. So the link map says the real path, and the stand-in learns from it what it stands for.
+// not the one it opened. So the link map says what it would have said.
 //
 // A library opened by path: glibc asks once and keeps the answer as the library's name and origin, which CuPy reads to find
-// CUDA's headers. So the answer is a bridge: an empty library whose run path is the real directory and which needs
-// "kiln-ID-SONAME". That one is found by search, as above.
+// CUDA's headers. So the answer is a bridge: an empty library which needs "kiln-ID-SONAME". That one is found by search, as
+// above, in a run path that leads nowhere and is long enough for any name to be written over it.
 //
-// "DIR/./libnvrtc.so.13" is let through: so the stand-in opens the real one, and so does libkiln.
+// Which file a stand-in stands for is written into its memory before it runs: what the program called it may be relative, or
+// not its soname.
 //
-// Whatever is not as expected (an unknown soname, an export the stand-in lacks, no place to write) leaves the library alone.
+// "DIR/.//./libnvrtc.so.13" (OWN_SPELLING) is let through: so the stand-in opens the real one.
+//
+// Whatever is not as expected (an unknown soname, an export the stand-in lacks, no place to write) leaves the library alone, and
+// a line in the log of the run says so.
 #define _GNU_SOURCE
 #include "bare.h"
 #include "intercept/filters.h"
@@ -31,10 +35,16 @@
 #define MOST_KNOWN 32
 
 // What the bridge is built with; see bridge.c and CMakeLists.txt. Values are shorter and end in a zero.
-#define RUNPATH_MARK "KILN_RUNPATH_"
+#define RUNPATH_MARK "/KILN_RUNPATH_"
 #define NEEDED_MARK "KILN_NEEDED_"
-#define RUNPATH_ROOM 500
 #define NEEDED_ROOM 100
+
+// Where a stand-in keeps the path of its real library, and how it opens that; see standin.cpp and compiler_library.cpp.
+#define REAL_PATH_MARK "KILN_REAL_PATH_"
+#define OWN_SPELLING "/.//./"
+
+// Begins what is said of a library that was left alone; see run_log.hpp.
+#define LEFT_ALONE_MARK "loaded without Kiln: "
 
 // ---- ELF files, mapped and never trusted
 
@@ -154,7 +164,7 @@ static int exports(struct image const* i, char const* wanted) {
 // ---- settings
 
 // From the environment as it was when the process began; programs may write over that.
-static char templates[MOST_PATH], copies[MOST_PATH];
+static char templates[MOST_PATH], copies[MOST_PATH], log_file[MOST_PATH];
 static int filters = -1;  // that `kiln run` is under; -1: it has not told
 
 static int number_in(char const* digits) {
@@ -166,11 +176,12 @@ static int number_in(char const* digits) {
 __attribute__((constructor)) static void keep_settings(int count, char** words, char** environment) {
     (void)count;
     (void)words;
-    static char const from[] = "KILN_RUN_STANDINS=", to[] = "KILN_RUN_COPIES=", under[] = "KILN_RUN_FILTERS=";
+    static char const from[] = "KILN_RUN_STANDINS=", to[] = "KILN_RUN_COPIES=", said[] = "KILN_RUN_LOG=", under[] = "KILN_RUN_FILTERS=";
     for (; environment && *environment; ++environment) {
         if (starts_with(*environment, from)) join(templates, sizeof templates, *environment + sizeof from - 1, (char*)0);
         if (starts_with(*environment, under)) filters = number_in(*environment + sizeof under - 1);
         if (starts_with(*environment, to)) join(copies, sizeof copies, *environment + sizeof to - 1, (char*)0);
+        if (starts_with(*environment, said)) join(log_file, sizeof log_file, *environment + sizeof said - 1, (char*)0);
     }
 }
 
@@ -178,14 +189,19 @@ __attribute__((constructor)) static void keep_settings(int count, char** words, 
 
 // The loader keeps pointers to the answers: entries are never moved or dropped.
 struct known {
-    char real[MOST_PATH];
+    char asked[MOST_PATH];   // as the program or the loader spelled it
+    char real[MOST_PATH];    // the same from the root
     char copy[MOST_PATH];    // empty: the library is left alone
     char bridge[MOST_PATH];  // empty: only who searches is served
     char id[20];
-    size_t directory;  // length of the directory in `real`
+    uint64_t note;  // where in the copy the real path goes
 };
 static struct known table[MOST_KNOWN];
 static int used;
+
+// What was answered last, which is what the loader opens next.
+static struct known const *bridged, *given;
+static char given_for[2 * MOST_PATH];  // the name that was asked for
 
 static uint64_t mixed(uint64_t h, void const* data, size_t bytes) {
     for (unsigned char const* c = data; bytes--; ++c) h = (h ^ *c) * 1099511628211u;
@@ -208,6 +224,7 @@ static int publish(char const* path, unsigned char const* data, size_t bytes) {
     char part[MOST_PATH + 32], process[17];
     uint64_t const who[] = {bare_getpid(), (uintptr_t)part, (uintptr_t)templates};  // where things lie is another place each time
     write_hex(process, mixed(14695981039346656037u, who, sizeof who));
+    if (bytes > bare_largest_file()) return 0;  // a limit of the program's, and a signal that would end it
     if (!join(part, sizeof part, path, ".", process, ".part", (char*)0)) return 0;
     int const fd = bare_open(part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
     if (fd < 0) return 0;
@@ -254,31 +271,52 @@ static int make_copy(struct known const* k, struct image const* real, struct ima
 }
 
 static int make_bridge(struct known const* k, char const* soname) {
-    char path[MOST_PATH + 16], needed[NEEDED_ROOM], directory[MOST_PATH];
+    char path[MOST_PATH + 16], needed[NEEDED_ROOM];
     struct image bridge;
     if (!join(path, sizeof path, templates, "/bridge.so", (char*)0) || !map_file(&bridge, path)) return 0;
-    memcpy(directory, k->real, k->directory);
-    directory[k->directory] = 0;
     int const made = join(needed, sizeof needed, "kiln-", k->id, "-", soname, (char*)0) &&
-                     fill_in(bridge.bytes, bridge.size, NEEDED_MARK, NEEDED_ROOM, needed) &&
-                     fill_in(bridge.bytes, bridge.size, RUNPATH_MARK, RUNPATH_ROOM, directory) && keep(k->bridge, &bridge);
+                     fill_in(bridge.bytes, bridge.size, NEEDED_MARK, NEEDED_ROOM, needed) && keep(k->bridge, &bridge);
     unmap(&bridge);
     return made;
 }
 
-// Its name is at least as long as the real one: la_objopen() writes that over it.
+// What the loader would not take for a name but for a word to replace: $ORIGIN, $LIB, $PLATFORM, ${ORIGIN}.
+static int is_expanded(char const* path) {
+    static char const* const words[] = {"$ORIGIN", "$LIB", "$PLATFORM", "${"};
+    for (; *path; ++path) {
+        for (int k = 0; k < 4; ++k) {
+            if (starts_with(path, words[k])) return 1;
+        }
+    }
+    return 0;
+}
+
+// One for each file, however that is called, so that the loader finds it to be the same. Its name is at least as long as the
+// program's for it: la_objopen() writes that over it.
 static int name_bridge(struct known* k) {
-    char file[64], path_id[17];
-    write_hex(path_id, mixed(14695981039346656037u, k->real, length_of(k->real)));
-    size_t const length = join(file, sizeof file, k->id, "-", path_id, ".bridge", (char*)0);
-    size_t at = join(k->bridge, sizeof k->bridge, copies, "/", (char*)0);
-    while (at + length < length_of(k->real) && at + 2 < sizeof k->bridge) {
+    char file[64];
+    size_t const length = join(file, sizeof file, k->id, ".bridge", (char*)0);
+    size_t at = is_expanded(copies) ? 0 : join(k->bridge, sizeof k->bridge, copies, "/", (char*)0);
+    while (at && at + length < length_of(k->asked) && at + 2 < sizeof k->bridge) {
         k->bridge[at++] = '.';
         k->bridge[at++] = '/';
     }
     if (!at || at + length >= sizeof k->bridge) return 0;
     memcpy(k->bridge + at, file, length + 1);
     return 1;
+}
+
+// Where the stand-in keeps its real path, as an address in the file.
+static uint64_t place_of_note(struct image const* template) {
+    Elf64_Ehdr const* const h = (void*)template->bytes;
+    Elf64_Phdr const* const p = (void*)(template->bytes + h->e_phoff);
+    for (int k = 0; k < h->e_phnum; ++k) {
+        unsigned char* const data = template->bytes + p[k].p_offset;
+        if (p[k].p_type != PT_LOAD || !(p[k].p_flags & PF_W) || !holds(template, data, p[k].p_filesz)) continue;
+        unsigned char const* const at = find_in(data, p[k].p_filesz, REAL_PATH_MARK);
+        if (at) return p[k].p_vaddr + (uint64_t)(at - data);
+    }
+    return 0;
 }
 
 // Same file, same copy: by inode and time, so that two libraries of one soname stay two, and a replaced one gets a new one.
@@ -295,7 +333,7 @@ static void make(struct known* k, struct image const* real) {
     struct image template;
     if (!templates[0] || !copies[0] || !real->soname || last_slash(real->soname)) return;
     if (!join(path, sizeof path, templates, "/", real->soname, (char*)0)) return;
-    if (open_image(&template, path)) {
+    if (open_image(&template, path) && (k->note = place_of_note(&template))) {
         name_copy(k, real, &template);
         if (k->copy[0] && !make_copy(k, real, &template)) k->copy[0] = 0;
         if (k->copy[0] && !(name_bridge(k) && make_bridge(k, real->soname))) k->bridge[0] = 0;
@@ -308,19 +346,29 @@ static int exists(char const* path) {
     return bare_stat(path, &about);
 }
 
+// From the root; 0 where that is too long, or there is no way from there.
+static int from_root(char* to, char const* path) {
+    char directory[MOST_PATH];
+    if (path[0] == '/') return join(to, MOST_PATH, path, (char*)0) > 0;
+    if (!bare_getcwd(directory, sizeof directory) || directory[0] != '/') return 0;
+    return join(to, MOST_PATH, directory, "/", path, (char*)0) > 0;
+}
+
 static struct known* stand_in_for(char const* path) {
+    char whole[MOST_PATH];
+    if (!from_root(whole, path)) return 0;
     for (int k = 0; k < used; ++k) {
-        if (!is_same(table[k].real, path)) continue;
+        if (!is_same(table[k].asked, path) || !is_same(table[k].real, whole)) continue;
         // Asked for again after a dlclose(): somebody may have emptied the cache since.
         if (table[k].bridge[0] && !exists(table[k].bridge)) return 0;
         return table[k].copy[0] && exists(table[k].copy) ? table + k : 0;
     }
     struct image real;
     struct known* k = 0;
-    if (open_image(&real, path) && used < MOST_KNOWN && length_of(path) < MOST_PATH) {
+    if (open_image(&real, whole) && used < MOST_KNOWN) {
         k = table + used++;
-        memcpy(k->real, path, length_of(path) + 1);
-        k->directory = (size_t)(last_slash(path) - path);
+        memcpy(k->asked, path, length_of(path) + 1);
+        memcpy(k->real, whole, length_of(whole) + 1);
         make(k, &real);
     }
     unmap(&real);
@@ -349,43 +397,87 @@ static int is_ours(char const* name) {
     return 0;
 }
 
+// Whether the stand-in, or a worker, opens its real library.
+static int is_own_spelling(char const* name, char const* slash) {
+    size_t const n = sizeof OWN_SPELLING - 1;
+    return (size_t)(slash + 1 - name) >= n && !memcmp(slash + 1 - n, OWN_SPELLING, n);
+}
+
+// ---- what is left alone
+
+// A line of the run's log, as run_log.cpp reads it. Nobody made the log yet: it is made as long as the run's door is there.
+static void say_left_alone(char const* name, char const* why) {
+    char line[3 * MOST_PATH], shown[MOST_PATH], door[MOST_PATH], process[24];
+    size_t const n = length_of(log_file);
+    if (!n || !join(door, sizeof door, log_file, (char*)0)) return;
+    int const has_door = n > 4 && is_same(log_file + n - 4, ".log");
+    if (has_door) door[n - 4] = 0;
+    size_t at = 0;
+    for (; name[at] && at + 1 < sizeof shown; ++at) shown[at] = (unsigned char)name[at] < ' ' ? ' ' : name[at];
+    shown[at] = 0;
+    write_decimal(process, bare_getpid());
+    char const* const library = starts_with(last_slash(name) + 1, "libnvrtc") ? "nvrtc" : "nvjitlink";
+    size_t const length = join(line, sizeof line, "forwarded\t", process, "\t0\t\t", library, "\t", shown,
+                               "\t-\t0\t0\t-\t-\t-\t", LEFT_ALONE_MARK, why, "\n", (char*)0);
+    int const make = has_door && exists(door) ? O_CREAT : 0;
+    int const fd = bare_open(log_file, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | make, 0600);
+    struct stat about;
+    if (fd < 0) return;
+    if (bare_fstat(fd, &about) && (uint64_t)about.st_size + length <= bare_largest_file()) bare_write(fd, line, length);
+    bare_close(fd);
+}
+
 // ---- what the loader calls
 
 unsigned la_version(unsigned version) { return version < LAV_CURRENT ? version : LAV_CURRENT; }
 
+static char* give(struct known const* k, char const* name) {
+    given = join(given_for, sizeof given_for, name, (char*)0) ? k : 0;
+    return given ? (char*)k->copy : (char*)name;
+}
+
+// A bridge asks for its stand-in.
+static char* behind_bridge(char const* name, char const* id) {
+    for (int k = -1; k < used; ++k) {
+        struct known const* const one = k < 0 ? bridged : table + k;
+        if (one && one->copy[0] && starts_with(id, one->id)) return give(one, name);
+    }
+    return (char*)name;
+}
+
 char* la_objsearch(char const* name, uintptr_t* cookie, unsigned flag) {
     (void)cookie;
     char const* const slash = last_slash(name);
-    if (!slash || name[0] != '/') return (char*)name;  // a bare name: its candidates follow
-    if (starts_with(slash + 1, "kiln-")) {             // a bridge asks for its stand-in
-        for (int k = 0; k < used && flag != LA_SER_ORIG; ++k) {
-            if (table[k].copy[0] && starts_with(slash + 6, table[k].id) && (size_t)(slash - name) == table[k].directory &&
-                !memcmp(name, table[k].real, table[k].directory))
-                return table[k].copy;
-        }
-        return (char*)name;
-    }
-    if (!is_ours(slash + 1) || (slash - name >= 2 && slash[-1] == '.' && slash[-2] == '/')) return (char*)name;
+    if (!slash) return (char*)name;  // its candidates follow
+    if (starts_with(name, RUNPATH_MARK) && starts_with(slash + 1, "kiln-")) return behind_bridge(name, slash + 6);
+    if (!is_ours(slash + 1) || is_own_spelling(name, slash)) return (char*)name;
+    if (flag == LA_SER_ORIG && is_expanded(name)) return (char*)name;
     if (is_shut_in()) return (char*)name;
     struct known* const k = stand_in_for(name);
     if (!k) return (char*)name;
-    if (flag != LA_SER_ORIG) return k->copy;
-    return k->bridge[0] ? k->bridge : (char*)name;
+    if (flag != LA_SER_ORIG) return give(k, name);
+    if (!k->bridge[0]) return (char*)name;
+    bridged = k;
+    return k->bridge;
 }
 
-// The names that people see are the real ones, written in place and never longer than what was there.
+// The name that people see is the program's own, written in place and never longer than what was there.
+static void rename_to(struct link_map* map, char const* name) {
+    if (length_of(name) <= length_of(map->l_name)) memcpy(map->l_name, name, length_of(name) + 1);
+}
+
 unsigned la_objopen(struct link_map* map, Lmid_t space, uintptr_t* cookie) {
-    (void)space;
     (void)cookie;
     char* const slash = map->l_name ? last_slash(map->l_name) : 0;
     if (!slash) return 0;
-    for (int k = 0; k < used; ++k) {
-        if (table[k].bridge[0] && is_same(map->l_name, table[k].bridge)) {
-            memcpy(map->l_name, table[k].real, length_of(table[k].real) + 1);
-            return 0;
-        }
+    if (bridged && is_same(map->l_name, bridged->bridge)) {
+        rename_to(map, bridged->asked);
+    } else if (given && is_same(map->l_name, given_for)) {
+        char* const note = (char*)map->l_addr + given->note;
+        if (starts_with(note, REAL_PATH_MARK)) memcpy(note, given->real, length_of(given->real) + 1);
+        if (starts_with(map->l_name, RUNPATH_MARK)) rename_to(map, given->asked);
+    } else if ((is_ours(slash + 1) || starts_with(slash + 1, "libnvrtc.alt.so")) && !is_own_spelling(map->l_name, slash) && !is_shut_in()) {
+        say_left_alone(map->l_name, space == LM_ID_BASE ? "there is no stand-in for it" : "it is in a namespace of its own");
     }
-    if (starts_with(slash + 1, "kiln-") && length_of(slash) > 23 && slash[22] == '-')
-        memmove(slash + 1, slash + 23, length_of(slash + 23) + 1);
     return 0;
 }

@@ -269,12 +269,15 @@ int complete(link_record& k) {
     if (answered(k)) return success;
     if (k.why_not.empty() && self().jit() == jit_policy::forbid) return forbidden(k, "new");
     while (k.why_not.empty()) {
-        auto const leading = self().store.lead(k.chain.back());
+        auto leading = self().store.lead(k.chain.back());
         auto const outcome = leading.outcome();
         bool const others_were_here =
             outcome == store::flight_outcome::leader || outcome == store::flight_outcome::finished;
         if (others_were_here && answered(k)) return success;
-        if (k.why_not.empty() && outcome != store::flight_outcome::finished) return link_and_keep(k);
+        if (!k.why_not.empty() || (outcome == store::flight_outcome::finished && !leading.gave_up())) continue;
+        int const status = link_and_keep(k);
+        if (status != success) leading.give_up();
+        return status;
     }
     k.close();
     return link_without_us(k);
@@ -282,9 +285,10 @@ int complete(link_record& k) {
 
 linker_version const* version_of_linker() {
     static constinit base::made_once<linker_version> known;
-    if (auto const* const before = known.peek()) return before;
+    if (auto const* const there = known.peek()) return there;
     auto const found = find_version();
-    return found ? &known.get([&] { return std::make_unique<linker_version>(*found); }) : nullptr;
+    if (!found) return nullptr;  // now: the next who asks may be luckier
+    return &known.get([&] { return std::make_unique<linker_version>(*found); });
 }
 
 }  // namespace kiln::intercept

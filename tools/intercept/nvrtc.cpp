@@ -89,6 +89,7 @@ KILN_API char const* nvrtcGetErrorString(int status) {
                                         "NVRTC_ERROR_INTERNAL_ERROR"};
     if (status >= 0 && status < static_cast<int>(std::size(known))) return known[status];
     // Later ones differ between versions.
+    not_cancelled const whole;
     auto* const f = reinterpret_cast<char const* (*)(int)>(self().real.symbol("nvrtcGetErrorString"));
     return f == nullptr ? "NVRTC_ERROR unknown" : f(status);
 }

@@ -100,6 +100,7 @@ private:
     std::string why_ = "new";
     std::string unusable_;  // why one of the calls did not do
     bool is_hiding_wrong_ = false;
+    bool is_kept_ = false;  // others find what was made
 };
 
 foreign_id compile_request::id_of(foreign_call const& call) const {
@@ -228,6 +229,7 @@ int compile_request::take(foreign_call const& call, foreign_product product, std
         return product.status;
     }
     auto const kept = self().store.keep(id_of(call), product.entry, cost);
+    is_kept_ = kept.has_value();
     tell(told_of(kept, {.kind = happening::what::made, .maker = maker, .detail = why_ + names_told(call)}));
     for (auto const& one : product.entry.looks) {
         // The folder of the source is another one next time.
@@ -308,13 +310,17 @@ int compile_request::run() {
     if (self().jit() == jit_policy::forbid) return forbidden();
     auto const request = id_of(calls_.front()).digests.request;
     for (;;) {
-        auto const leading = self().store.lead(request);
+        auto leading = self().store.lead(request);
         auto const outcome = leading.outcome();
         bool const others_were_here =
             outcome == store::flight_outcome::leader || outcome == store::flight_outcome::finished;
         if (outcome == store::flight_outcome::finished) self().take_shared_headers();
         if (others_were_here && answered()) return nvrtc_success;
-        if (outcome != store::flight_outcome::finished) return make();
+        // Whoever led has left nothing, and would not have, had it had more time: one after the other is no faster.
+        if (outcome == store::flight_outcome::finished && !leading.gave_up()) continue;
+        int const status = make();
+        if (!is_kept_) leading.give_up();
+        return status;
     }
 }
 
@@ -399,9 +405,10 @@ int foreign_create(void** handle, char const* source, char const* name, int coun
 
 facts const* compiler_facts() {
     static constinit base::made_once<facts> known;
-    if (auto const* const before = known.peek()) return before;
-    auto const found = find_facts();
-    return found ? &known.get([&] { return std::make_unique<facts>(*found); }) : nullptr;
+    if (auto const* const there = known.peek()) return there;
+    auto found = find_facts();
+    if (!found) return nullptr;  // now: the next who asks may be luckier
+    return &known.get([&] { return std::make_unique<facts>(*std::move(found)); });
 }
 
 }  // namespace kiln::intercept

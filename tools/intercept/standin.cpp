@@ -26,8 +26,15 @@ std::string variable(char const* name) {
     return value == nullptr ? std::string{} : std::string{value};
 }
 
-// Our own link map has the name of the library we were given out for: see hook.c.
-std::string path_of_link_map(void const* own) {
+// The library we were given out for: hook.c writes over it before anything of ours runs. Where nothing was written our own link
+// map has its name.
+constexpr std::string_view not_told = "KILN_REAL_PATH_";
+[[gnu::used]] constinit char volatile real_path[512] = "KILN_REAL_PATH_";
+
+std::string path_of_real(void const* own) {
+    std::string told;
+    for (auto const* at = real_path; *at != '\0'; ++at) told += *at;
+    if (told != not_told) return told;
     Dl_info about{};
     ::link_map* map = nullptr;
     base::loader_use const use;
@@ -46,7 +53,7 @@ base::file_state state_of_file(std::string const& path) {
 constinit base::file_state when_loaded{};
 [[gnu::constructor]] void note_the_file() {
     (void)guarded(0, 0, [] {
-        when_loaded = state_of_file(path_of_link_map(&when_loaded));
+        when_loaded = state_of_file(path_of_real(&when_loaded));
         if (variable("KILN_RUN_EAGER") == "1") self().real.open_now();
         return 0;
     });
@@ -64,7 +71,7 @@ constinit base::file_state when_loaded{};
 
 }  // namespace
 
-real_library::real_library(void const* own) : path_{path_of_link_map(own)} {}
+real_library::real_library(void const* own) : path_{path_of_real(own)} {}
 
 // What is found out takes locks of its own, so nothing is held meanwhile: fork() waits for one lock of a thread and never for two.
 std::string const& real_library::toolchain() {
@@ -77,9 +84,8 @@ std::string const& real_library::toolchain() {
     std::lock_guard const lock{mutex_};
     if (toolchain_) return *toolchain_;
     is_replaced_ = is_replaced;
-    static std::string const unknown;
-    // What could not be read for want of descriptors may be known the next time.
-    return found.empty() || is_replaced ? unknown : toolchain_.emplace(std::move(found));
+    if (found.empty() && !is_replaced) return unknown_;
+    return toolchain_.emplace(is_replaced ? std::string{} : std::move(found));
 }
 
 std::string real_library::why_unknown() {

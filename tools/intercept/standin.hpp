@@ -15,6 +15,7 @@
 #include <atomic>
 #include <mutex>
 #include <new>
+#include <pthread.h>
 #include <set>
 
 namespace kiln::intercept {
@@ -25,7 +26,7 @@ public:
     explicit real_library(void const* own);
 
     [[nodiscard]] std::string const& path() const noexcept { return path_; }
-    // Empty when it cannot be known at this moment, and then nothing is served.
+    // Empty when it cannot be known, and then nothing is served; asked again, it may be: descriptors run out and are closed.
     [[nodiscard]] std::string const& toolchain();
     [[nodiscard]] std::string why_unknown();
     [[nodiscard]] bool is_open() const noexcept { return handle_.load() != nullptr; }
@@ -42,6 +43,7 @@ private:
     base::forkable_mutex mutex_;
     std::atomic<void*> handle_{nullptr};
     std::optional<std::string> toolchain_;
+    std::string const unknown_;
     bool is_replaced_ = false;
     bool watched_ = false;
 };
@@ -114,9 +116,23 @@ private:
     std::set<void*> all_;
 };
 
+// While one lives, nobody cancels this thread: the real libraries have no points where that happens, and what we open, write and wait for
+// would be some.
+class not_cancelled {
+public:
+    not_cancelled() noexcept { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+    ~not_cancelled() { ::pthread_setcancelstate(before_, nullptr); }
+    not_cancelled(not_cancelled const&) = delete;
+    not_cancelled& operator=(not_cancelled const&) = delete;
+
+private:
+    int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
 // What is exported runs in here. `out_of_memory` is the API's word for it.
 template <class Body>
 int guarded(int out_of_memory, int broken, Body body) noexcept {
+    not_cancelled const whole;
     try {
         return body();
     } catch (std::bad_alloc const&) {

@@ -47,10 +47,9 @@ std::optional<cli::run_session> plain_run(std::span<char* const> words) {
 
 cli::run_outcome run_and_tell(cli::run_session const& what) {
     auto const settings = base::config::load();
-    cli::run_environment surroundings{
-        settings, what.talk.verbose ? cli::run_environment::talk::much : cli::run_environment::talk::little};
+    cli::run_environment surroundings{settings};
     auto out = cli::run_in(surroundings, settings, what);
-    if (out.is_started) cli::tell(what.talk, out.log.happenings);
+    if (out.is_started) cli::tell(out.talk, out.log.happenings);
     return out;
 }
 

@@ -119,9 +119,10 @@ std::string put_around(audit_run const& what, std::filesystem::path const& to, v
     environment.set("KILN_AUDIT_KEY", std::to_string(std::strtoull(base::random_name().c_str(), nullptr, 16)));
     if (auto const cupti = found_cupti(); !cupti.empty()) environment.set("KILN_AUDIT_CUPTI", cupti);
     auto const companion = folder / "libkiln-companion.so";
-    if (what.hook == "none" || !can_be_named(companion)) return {};
+    if (what.hook == "none" || !can_be_named(companion) || why_out_of_reach(what.program.front()).is_harmed) return {};
     auto const hooks = environment.find("LD_AUDIT").value_or("");
     environment.set("LD_AUDIT", hooks.empty() ? companion.native() : hooks + ":" + companion.native());
+    environment.set("GLIBC_TUNABLES", with_room_for_threads(environment.find("GLIBC_TUNABLES").value_or("")));
     return {};
 }
 

@@ -165,7 +165,7 @@ private:
 
 void make_all(std::vector<request>& all, int jobs) {
     auto const settings = base::config::load();
-    run_environment const surroundings{settings, run_environment::talk::little};
+    run_environment const surroundings{settings};
     run_workers workers{surroundings.private_folder(), settings};
     replayer maker{workers.is_open() ? workers.address().native() : ""};
     base::file_descriptor const ended{::eventfd(0, EFD_CLOEXEC)};

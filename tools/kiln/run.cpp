@@ -50,8 +50,7 @@ json record_of(run_arguments const& a, std::vector<intercept::happening> const& 
 run_outcome run_and_tell(run_arguments const& a) {
     if (!a.record.empty()) check_text_output(a.record).value();
     auto const settings = base::config::load();
-    bool const talks = a.session.talk.verbose;
-    run_environment surroundings{settings, talks ? run_environment::talk::much : run_environment::talk::little};
+    run_environment surroundings{settings};
     if (!a.capsule.empty()) {
         auto const place = unpack_for_run(a.capsule, {.key = a.key, .unsigned_too = a.unsigned_too},
                                           surroundings.folder_for_capsules())
@@ -73,7 +72,7 @@ run_outcome run_and_tell(run_arguments const& a) {
     if (a.json) {
         base::quiet_writes const quiet;
         std::fputs((base::json_text(record_of(a, all, caches)) + "\n").c_str(), stderr);
-    } else tell(a.session.talk, all);
+    } else tell(out.talk, all);
     if (!a.record.empty())
         write_text_output(a.record, base::as_bytes(base::json_text(record_of(a, all, caches), 1) + "\n")).value();
     return out;

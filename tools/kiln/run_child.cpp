@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_child.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -136,6 +137,48 @@ std::optional<std::string> interpreter_of(std::filesystem::path const& file) {
     return std::string{};
 }
 
+template <class Entry>
+std::vector<Entry> entries_at(int fd, std::uint64_t offset, std::uint64_t bytes) {
+    constexpr std::uint64_t most = std::uint64_t{1} << 20;
+    std::vector<Entry> out(bytes > most ? 0 : bytes / sizeof(Entry));
+    auto const size = out.size() * sizeof(Entry);
+    bool const is_whole =
+        ::pread(fd, out.data(), size, static_cast<::off_t>(offset)) == static_cast<::ssize_t>(size);
+    return is_whole ? out : std::vector<Entry>{};
+}
+
+// The libraries that a program is linked with, as it names them; none where that cannot be read.
+std::vector<std::string> needs_of(std::filesystem::path const& file) {
+    auto const fd = base::open_file(file, O_RDONLY | O_NONBLOCK);
+    if (!fd) return {};
+    auto const head = entries_at<::Elf64_Ehdr>(fd->get(), 0, sizeof(::Elf64_Ehdr));
+    if (head.empty()) return {};
+    auto const parts = entries_at<::Elf64_Phdr>(fd->get(), head[0].e_phoff, head[0].e_phnum * sizeof(::Elf64_Phdr));
+    auto const offset_of = [&](std::uint64_t address) {
+        auto const at = std::ranges::find_if(parts, [&](auto const& p) {
+            return p.p_type == PT_LOAD && address >= p.p_vaddr && address - p.p_vaddr < p.p_filesz;
+        });
+        return at == parts.end() ? std::uint64_t{0} : at->p_offset + (address - at->p_vaddr);
+    };
+    std::uint64_t names = 0, size = 0;
+    std::vector<std::uint64_t> needed;
+    for (auto const& part : parts) {
+        if (part.p_type != PT_DYNAMIC) continue;
+        for (auto const& entry : entries_at<::Elf64_Dyn>(fd->get(), part.p_offset, part.p_filesz)) {
+            if (entry.d_tag == DT_STRTAB) names = offset_of(entry.d_un.d_ptr);
+            if (entry.d_tag == DT_STRSZ) size = entry.d_un.d_val;
+            if (entry.d_tag == DT_NEEDED) needed.push_back(entry.d_un.d_val);
+        }
+    }
+    auto text = entries_at<char>(fd->get(), names, size);
+    text.push_back('\0');
+    std::vector<std::string> out;
+    for (auto const at : needed) {
+        if (at < text.size()) out.emplace_back(text.data() + at);
+    }
+    return out;
+}
+
 // `meanwhile` is given a descriptor that can be read once the program has ended; -1: there is none to be had.
 result<int> run_while(std::vector<std::string> const& program, std::vector<std::string> const& environment,
                       std::function<void(int)> const& meanwhile) {
@@ -190,17 +233,30 @@ int end_like(int status) {
     return 128 + signal;
 }
 
-std::string out_of_reach(std::string const& program) {
+out_of_reach why_out_of_reach(std::string const& program) {
     auto const file = found_in_path(program);
     struct ::stat about {};
-    bool const is_raised_by_mode = ::stat(file.c_str(), &about) == 0 && (about.st_mode & (S_ISUID | S_ISGID)) != 0;
+    bool const is_there = ::stat(file.c_str(), &about) == 0;
+    bool const is_raised_by_mode = is_there && (((about.st_mode & S_ISUID) != 0 && about.st_uid != ::geteuid()) ||
+                                                ((about.st_mode & S_ISGID) != 0 && about.st_gid != ::getegid()));
     if (is_raised_by_mode || ::getxattr(file.c_str(), "security.capability", nullptr, 0) > 0)
-        return "it runs with raised privileges, where the loader takes nothing from the environment";
+        return {"it runs with raised privileges, where the loader takes nothing from the environment"};
     auto const loader = interpreter_of(file);
     if (!loader) return {};
-    if (loader->empty()) return "it is linked statically, so there is no loader to ask";
-    if (loader->find("musl") != loader->npos) return "it runs on musl, whose loader cannot be asked";
+    if (loader->empty()) return {"it is linked statically, so there is no loader to ask"};
+    if (loader->find("musl") != loader->npos) return {"it runs on musl, whose loader cannot be asked"};
+    for (auto const& needed : needs_of(file)) {
+        if (needed.starts_with("libtsan.") || needed.starts_with("liblsan."))
+            return {fmt::format("{} keeps more for each thread than the loader has room for beside us", needed), true};
+    }
     return {};
+}
+
+std::string with_room_for_threads(std::string tunables) {
+    constexpr std::string_view name = "glibc.rtld.optional_static_tls";
+    if (tunables.find(name) != tunables.npos) return tunables;
+    // Taken from every thread's stack, of which the smallest have 16 KiB.
+    return fmt::format("{}{}{}=4096", tunables, tunables.empty() ? "" : ":", name);
 }
 
 }  // namespace kiln::cli

@@ -21,7 +21,15 @@ namespace kiln::cli {
 // Ends by the signal that ended the program; comes back with its exit status where none did.
 [[nodiscard]] int end_like(int status);
 
-// Why the loader will not ask us in this program; empty when it will.
-[[nodiscard]] std::string out_of_reach(std::string const& program);
+// Why the loader will not ask us in this program; no reason when it will.
+struct out_of_reach {
+    std::string reason;
+    bool is_harmed = false;  // it would not start with us
+};
+[[nodiscard]] out_of_reach why_out_of_reach(std::string const& program);
+
+// GLIBC_TUNABLES with room for what a program's libraries keep for each thread. Where there is an auditor (LD_AUDIT), glibc lays that out
+// before it has loaded them, and a library that needs more than the little which is left then, jemalloc for one, does not load.
+[[nodiscard]] std::string with_room_for_threads(std::string tunables);
 
 }  // namespace kiln::cli

@@ -5,7 +5,7 @@
 #include "engine/shipped_folders.hpp"
 #include "intercept/run_log.hpp"
 #include "intercept/shut_in.hpp"
-#include "message.hpp"
+#include "run_child.hpp"
 #include "store/store.hpp"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ std::vector<std::filesystem::path> private_folders(base::config const& settings)
     auto const temporary = std::filesystem::temp_directory_path(ignored);
     for (auto const& place : {temporary, std::filesystem::path{"/tmp"}, std::filesystem::path{"/dev/shm"}})
         places.push_back(place / fmt::format("kiln-run-{}", ::geteuid()));
-    if (auto const* const runtime = ::getenv("XDG_RUNTIME_DIR"))
+    if (auto const* const runtime = ::getenv("XDG_RUNTIME_DIR"); runtime != nullptr && *runtime == '/')
         places.push_back(std::filesystem::path{runtime} / "kiln-run");
     std::vector<std::filesystem::path> out;
     for (auto& place : places) {
@@ -117,6 +117,31 @@ void sweep(std::filesystem::path const& folder) {
     }
 }
 
+// Colons and spaces separate the names in LD_AUDIT and cannot be quoted; what begins with '$' the loader replaces.
+bool can_be_named(std::filesystem::path const& file) { return file.native().find_first_of(": $") == std::string::npos; }
+
+// For what the loader must find by name, wherever Kiln and its cache are.
+std::filesystem::path nameable_folder() {
+    for (auto const* const place : {"/tmp", "/dev/shm"}) {
+        auto folder = std::filesystem::path{place} / fmt::format("kiln-run-{}", ::geteuid());
+        if (is_private(folder) && may_execute_in(folder) && has_room(folder)) return folder;
+    }
+    return {};
+}
+
+// The hook itself, or a copy of it; empty where there is no place for one.
+std::string nameable_hook(std::filesystem::path const& hook, std::filesystem::path const& own) {
+    if (can_be_named(hook)) return hook.native();
+    auto const folder = can_be_named(own) ? own : nameable_folder();
+    struct ::stat about {};
+    auto const data = base::read_file(hook);
+    if (folder.empty() || !data || !*data || ::stat(hook.c_str(), &about) != 0) return {};
+    auto const copy = folder / fmt::format("hook-{:x}-{:x}.so", about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
+    auto const there = base::read_file(copy);
+    bool const is_there = there && *there && **there == **data;
+    return is_there || base::replace_quickly(copy, **data) ? copy.native() : std::string{};
+}
+
 std::map<std::string, std::string> current_environment() {
     std::map<std::string, std::string> out;
     for (char** at = environ; *at != nullptr; ++at) {
@@ -137,20 +162,16 @@ std::filesystem::path standin_folder() {
     return {};
 }
 
-run_environment::run_environment(base::config const& settings, talk how) : variables_{current_environment()} {
+run_environment::run_environment(base::config const& settings) : variables_{current_environment()} {
+    make_absolute();
     if (auto const folders = private_folders(settings); !folders.empty()) {
         first_ = folders.front();
         private_ = has_room(folders.back()) ? folders.back() : folders.front();
     }
     auto const standins = standin_folder();
-    if (standins.empty() || private_.empty()) {
-        if (how == talk::much)
-            complain(standins.empty()
-                         ? "run: this build has no stand-ins: nothing is answered"
-                         : "run: no folder of your own that programs may be run from: nothing is answered");
-        return;
-    }
-    put_hook_in(standins);
+    if (standins.empty()) why_not_ = "this build has no stand-ins";
+    else if (private_.empty()) why_not_ = "no folder of your own that programs may be run from";
+    else put_hook_in(standins);
 }
 
 run_environment::~run_environment() {
@@ -160,18 +181,55 @@ run_environment::~run_environment() {
     if (first_ != private_) sweep(first_);
 }
 
-// Colons and spaces separate the names in LD_AUDIT and cannot be quoted.
+// The program may change its directory before it uses them, and its children be in others.
+void run_environment::make_absolute() {
+    for (auto const* name :
+         {"KILN_CACHE_DIR", "KILN_CACHE_PATH_RO", "KILN_BUNDLES", "KILN_BUNDLE_KEY", "KILN_CONFIG", "KILN_WORKER",
+          "KILN_CUDA_PATH", "KILN_NVRTC", "KILN_EVENTS", "KILN_PROFILE"}) {
+        auto const at = variables_.find(name);
+        if (at == variables_.end()) continue;
+        bool const is_list = name == std::string_view{"KILN_CACHE_PATH_RO"} || name == std::string_view{"KILN_BUNDLES"};
+        std::string out;
+        for (std::string_view rest = at->second;;) {
+            auto const one = rest.substr(0, is_list ? rest.find(':') : rest.npos);
+            std::error_code nowhere;
+            auto const whole = one.empty() ? std::filesystem::path{} : std::filesystem::absolute(one, nowhere);
+            out += nowhere ? one : std::string_view{whole.native()};
+            if (one.size() == rest.size()) break;
+            out += ':';
+            rest.remove_prefix(one.size() + 1);
+        }
+        at->second = std::move(out);
+    }
+}
+
 void run_environment::put_hook_in(std::filesystem::path const& standins) {
-    auto const hook = (standins / "hook.so").native();
-    auto const copies = private_ / "standins";
-    if (hook.find_first_of(": ") != hook.npos || !is_private(copies)) return;
+    auto copies = private_ / "standins";
+    if (copies.native().find('$') != std::string::npos) copies = nameable_folder() / "standins";
+    hook_ = nameable_hook(standins / "hook.so", private_);
+    if (hook_.empty() || !is_private(copies)) {
+        why_not_ = hook_.empty() ? "Kiln, its cache and /tmp are where the loader cannot find them" : "stand-ins cannot be kept";
+        return;
+    }
     auto& audit = variables_["LD_AUDIT"];
-    if ((":" + audit + ":").find(":" + hook + ":") == std::string::npos)
-        audit = audit.empty() ? hook : audit + ":" + hook;
+    if ((":" + audit + ":").find(":" + hook_ + ":") == std::string::npos)
+        audit = audit.empty() ? hook_ : audit + ":" + hook_;
+    auto& tunables = variables_["GLIBC_TUNABLES"];
+    tunables = with_room_for_threads(tunables);
     set("KILN_RUN_STANDINS", standins.native());
     set("KILN_RUN_COPIES", copies.native());
     if (auto const filters = intercept::filters_of_this_thread()) set("KILN_RUN_FILTERS", std::to_string(*filters));
     set("KILN_RUN_RECENT", (private_ / "recent-headers").native());
+}
+
+void run_environment::take_hook_out() {
+    auto const at = variables_.find("LD_AUDIT");
+    if (hook_.empty() || at == variables_.end()) return;
+    auto& audit = at->second;
+    auto const begin = audit.rfind(hook_);  // the last: where there was one before us, it is the same
+    if (begin == audit.npos) return;
+    audit.erase(begin == 0 ? 0 : begin - 1, hook_.size() + 1);
+    if (audit.empty()) variables_.erase(at);
 }
 
 void run_environment::keep_log_at(std::filesystem::path const& door) {

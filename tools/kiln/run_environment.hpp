@@ -19,8 +19,7 @@ enum class framework_use {
 
 class run_environment {
 public:
-    enum class talk { little, much };
-    run_environment(base::config const& settings, talk how);
+    explicit run_environment(base::config const& settings);
     ~run_environment();
     run_environment(run_environment const&) = delete;
     run_environment& operator=(run_environment const&) = delete;
@@ -29,6 +28,10 @@ public:
     [[nodiscard]] std::filesystem::path const& private_folder() const noexcept { return private_; }
     // The same where the user wants it, full or not: a capsule may be large, and other places small or in memory.
     [[nodiscard]] std::filesystem::path const& folder_for_capsules() const noexcept { return first_; }
+    // Why no program is answered; empty when it is.
+    [[nodiscard]] std::string const& why_not() const noexcept { return why_not_; }
+    // The program is to run without us.
+    void take_hook_out();
     [[nodiscard]] std::filesystem::path const& log() const noexcept { return log_; }
 
     // Where `door` is, which is there as long as the run is, the log is made by who has something to write: most programs never
@@ -44,11 +47,13 @@ public:
 
 private:
     void set_where_unset(std::string const& variable, std::string value);
+    void make_absolute();
     void put_hook_in(std::filesystem::path const& standins);
 
     std::map<std::string, std::string> variables_;
     std::filesystem::path first_, private_;
     std::filesystem::path log_;
+    std::string hook_, why_not_;
 };
 
 // Where the stand-ins are, in the build tree and installed; empty where this build has none.

@@ -22,6 +22,7 @@ struct run_outcome {
     bool is_ours = false;  // it was not started, or what it was answered is not what the compiler says
     bool is_started = true;
     intercept::run_log log;
+    run_talk talk;  // as the program's settings have it
 };
 
 [[nodiscard]] run_outcome run_in(run_environment& surroundings, base::config const& settings, run_session const& what);

@@ -22,6 +22,12 @@ std::string reasons(std::set<std::string> const& all) {
     return out;
 }
 
+// Of a library that nothing is answered for: why; empty: it is something else.
+std::string_view why_left_alone(intercept::happening const& h) {
+    bool const is_left = h.kind == intercept::happening::what::forwarded && h.detail.starts_with(intercept::left_alone_mark);
+    return is_left ? std::string_view{h.detail}.substr(intercept::left_alone_mark.size()) : std::string_view{};
+}
+
 std::string sentence(run_summary const& s) {
     auto const seconds = [](auto t) { return std::chrono::duration<double>{t}.count(); };
     auto out = fmt::format("{} compiles answered in {:.3f} s, {} made", s.answered, seconds(s.answering), s.made);
@@ -35,6 +41,7 @@ std::string sentence(run_summary const& s) {
     if (s.failed > 0) out += fmt::format("; {} did not compile", s.failed);
     if (s.forwarded > 0)
         out += fmt::format("; {} left to the library itself: {}", s.forwarded, reasons(s.why_forwarded));
+    if (s.left_alone > 0) out += fmt::format("; {}{}", intercept::left_alone_mark, reasons(s.why_left_alone));
     if (s.forbidden > 0) out += fmt::format("; {} forbidden", s.forbidden);
     if (s.verified + s.different > 0)
         out += fmt::format("; {} made again and the same, {} different", s.verified, s.different);
@@ -67,6 +74,11 @@ run_summary summed(std::vector<intercept::happening> const& all) {
                 break;
             case what::failed: ++out.failed; break;
             case what::forwarded:
+                if (auto const why = why_left_alone(h); !why.empty()) {
+                    ++out.left_alone;
+                    out.why_left_alone.insert(fmt::format("{} ({})", h.program.substr(h.program.rfind('/') + 1), why));
+                    break;
+                }
                 ++out.forwarded;
                 out.why_forwarded.insert(h.detail);
                 break;
@@ -85,11 +97,14 @@ void tell(run_talk const& how, std::vector<intercept::happening> const& all) {
         for (auto const& h : all) {
             bool const is_told = how.verbose || h.kind == intercept::happening::what::made;
             if (is_told)
-                complain(fmt::format("run: {} {} '{}' for {} ({} us) {}", h.library, name_of(h.kind), h.program,
-                                     h.target, h.took.count(), h.detail));
+                complain(fmt::format("run: {} {} '{}' for {} ({} us){}{}", h.library, name_of(h.kind), h.program,
+                                     h.target, h.took.count(), h.detail.empty() ? "" : " ", h.detail));
         }
     }
     for (auto const& h : all) {
+        if (auto const why = why_left_alone(h); how.forbids && !why.empty())
+            complain(fmt::format("run: '{}' was {}{}; what it compiles is not forbidden", h.program,
+                                 intercept::left_alone_mark, why));
         if (h.kind == intercept::happening::what::different)
             complain(fmt::format("run: '{}' for {}: made again it differs in {}", h.program, h.target, h.detail));
         if (h.kind == intercept::happening::what::forbidden)

@@ -16,7 +16,7 @@ using namespace std::string_view_literals;
 
 fs::path folder_in(fs::path const& cache) { return cache / "run" / "standins"; }
 
-// "0123456789abcdef-libnvrtc.so.13", "0123456789abcdef-0123456789abcdef.bridge"; empty for what is neither.
+// "0123456789abcdef-libnvrtc.so.13", "0123456789abcdef.bridge"; empty for what is neither.
 fs::path template_of(fs::path const& copy) {
     constexpr std::size_t id = 16;
     auto const name = copy.filename().native();
