@@ -45,8 +45,8 @@ bool changes_results(std::string_view name) {
     constexpr std::array harmless{"NVRTC_DISABLE_CONCURRENT_NVVM"sv, "NVRTC_INTERNAL_GLOBAL_LOCK"sv,
                                   "NVRTC_DISABLE_PCH"sv, "NVRTC_PCH_HEAP_SIZE"sv, "NVJITLINK_TRACE_MESSAGES"sv};
     // What people call the place of it, which no NVRTC reads.
-    constexpr std::array places{"NVRTC"sv,     "NVRTC_HOME"sv,    "NVRTC_PATH"sv,        "NVRTC_ROOT"sv, "NVRTC_DIR"sv,
-                                "NVRTC_LIB"sv, "NVRTC_LIBRARY"sv, "NVRTC_INCLUDE_DIR"sv};
+    constexpr std::array places{"NVRTC"sv,     "NVRTC_HOME"sv, "NVRTC_PATH"sv,    "NVRTC_ROOT"sv,
+                                "NVRTC_DIR"sv, "NVRTC_LIB"sv,  "NVRTC_LIBRARY"sv, "NVRTC_INCLUDE_DIR"sv};
     if (std::ranges::find(harmless, name) != harmless.end() || std::ranges::find(places, name) != places.end())
         return false;
     return std::ranges::any_of(families, [&](std::string_view f) { return name.starts_with(f); });

@@ -142,8 +142,7 @@ std::vector<Entry> entries_at(int fd, std::uint64_t offset, std::uint64_t bytes)
     constexpr std::uint64_t most = std::uint64_t{1} << 20;
     std::vector<Entry> out(bytes > most ? 0 : bytes / sizeof(Entry));
     auto const size = out.size() * sizeof(Entry);
-    bool const is_whole =
-        ::pread(fd, out.data(), size, static_cast<::off_t>(offset)) == static_cast<::ssize_t>(size);
+    bool const is_whole = ::pread(fd, out.data(), size, static_cast<::off_t>(offset)) == static_cast<::ssize_t>(size);
     return is_whole ? out : std::vector<Entry>{};
 }
 

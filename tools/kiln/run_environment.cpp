@@ -183,9 +183,8 @@ run_environment::~run_environment() {
 
 // The program may change its directory before it uses them, and its children be in others.
 void run_environment::make_absolute() {
-    for (auto const* name :
-         {"KILN_CACHE_DIR", "KILN_CACHE_PATH_RO", "KILN_BUNDLES", "KILN_BUNDLE_KEY", "KILN_CONFIG", "KILN_WORKER",
-          "KILN_CUDA_PATH", "KILN_NVRTC", "KILN_EVENTS", "KILN_PROFILE"}) {
+    for (auto const* name : {"KILN_CACHE_DIR", "KILN_CACHE_PATH_RO", "KILN_BUNDLES", "KILN_BUNDLE_KEY", "KILN_CONFIG",
+                             "KILN_WORKER", "KILN_CUDA_PATH", "KILN_NVRTC", "KILN_EVENTS", "KILN_PROFILE"}) {
         auto const at = variables_.find(name);
         if (at == variables_.end()) continue;
         bool const is_list = name == std::string_view{"KILN_CACHE_PATH_RO"} || name == std::string_view{"KILN_BUNDLES"};
@@ -208,7 +207,8 @@ void run_environment::put_hook_in(std::filesystem::path const& standins) {
     if (copies.native().find('$') != std::string::npos) copies = nameable_folder() / "standins";
     hook_ = nameable_hook(standins / "hook.so", private_);
     if (hook_.empty() || !is_private(copies)) {
-        why_not_ = hook_.empty() ? "Kiln, its cache and /tmp are where the loader cannot find them" : "stand-ins cannot be kept";
+        why_not_ = hook_.empty() ? "Kiln, its cache and /tmp are where the loader cannot find them"
+                                 : "stand-ins cannot be kept";
         return;
     }
     auto& audit = variables_["LD_AUDIT"];

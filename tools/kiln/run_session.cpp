@@ -26,7 +26,8 @@ void tell_what_is_left_alone(run_environment& surroundings, std::string const& p
     if (out_of_reach.is_harmed) surroundings.take_hook_out();
     if (!how.verbose && !how.forbids) return;
     auto const but = how.forbids ? "; what it compiles is not forbidden" : "";
-    if (!surroundings.why_not().empty()) complain(fmt::format("run: {}: nothing is answered{}", surroundings.why_not(), but));
+    if (!surroundings.why_not().empty())
+        complain(fmt::format("run: {}: nothing is answered{}", surroundings.why_not(), but));
     else if (!out_of_reach.reason.empty())
         complain(fmt::format("run: '{}' runs as without Kiln: {}{}", program, out_of_reach.reason, but));
 }

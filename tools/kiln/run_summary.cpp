@@ -24,7 +24,8 @@ std::string reasons(std::set<std::string> const& all) {
 
 // Of a library that nothing is answered for: why; empty: it is something else.
 std::string_view why_left_alone(intercept::happening const& h) {
-    bool const is_left = h.kind == intercept::happening::what::forwarded && h.detail.starts_with(intercept::left_alone_mark);
+    bool const is_left =
+        h.kind == intercept::happening::what::forwarded && h.detail.starts_with(intercept::left_alone_mark);
     return is_left ? std::string_view{h.detail}.substr(intercept::left_alone_mark.size()) : std::string_view{};
 }
 

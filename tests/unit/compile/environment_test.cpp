@@ -48,7 +48,8 @@ TEST(environment, variables_that_change_results_are_known) {
         char const* const given[] = {"PATH=/bin", entry.c_str(), nullptr};
         EXPECT_EQ(result_changing_variable(given), name);
     }
-    char const* const plain[] = {"PATH=/bin", "NVRTC_DISABLE_CONCURRENT_NVVM=1", "NVIDIA_VISIBLE_DEVICES=all", nullptr};
+    char const* const plain[] = {"PATH=/bin",          "NVRTC_DISABLE_CONCURRENT_NVVM=1", "NVIDIA_VISIBLE_DEVICES=all",
+                                 "NVRTC_HOME=/opt/nv", "NVRTC_PATH=/opt/nv/lib",          nullptr};
     EXPECT_EQ(result_changing_variable(plain), "");
 }
 

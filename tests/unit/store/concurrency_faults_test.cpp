@@ -301,6 +301,28 @@ TEST_F(store_faults, P2_P3_waiters_are_told_what_happened) {
     EXPECT_EQ(outcome, flight_outcome::finished);
 }
 
+TEST_F(store_faults, P3_waiters_know_a_leader_that_gave_up) {
+    auto const tier = disk();
+    for (bool const gives_up : {true, false}) {
+        auto leading = tier->try_lead(digest_of("r"), base::clock::now());
+        ASSERT_TRUE(leading.leads());
+        std::atomic<bool> waiting{false};
+        flight out;
+        std::thread waiter{[&] {
+            waiting = true;
+            out = tier->try_lead(digest_of("r"), soon());
+        }};
+        while (!waiting) std::this_thread::yield();
+        std::this_thread::sleep_for(std::chrono::milliseconds{50});
+        if (gives_up) leading.give_up();
+        else leading.release();
+        waiter.join();
+        if (out.leads()) GTEST_SKIP() << "it did not come to wait";
+        EXPECT_EQ(out.outcome(), flight_outcome::finished);
+        EXPECT_EQ(out.gave_up(), gives_up);
+    }
+}
+
 TEST_F(store_faults, P3_a_swept_lock_file_does_not_split_the_leaders) {
     auto const tier = disk();
     disk_layout const layout{root()};
