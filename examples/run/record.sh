@@ -9,6 +9,8 @@ work=$(pwd)/recording
 mkdir -p "$work"
 run() { podman run --rm --device nvidia.com/gpu=all -v "$work:/recording" -e KILN_CACHE_DIR=/recording/cache "$image" "$@"; }
 
+# What is there would be added to.
+rm -rf "$work/app.json" "$work/app.json.requests" "$work/app.json.caches"
 run kiln run --record /recording/app.json -- python "$@"
 [ -e "$work/release.pem" ] || run kiln key /recording/release.pem
 records=/recording/app.json

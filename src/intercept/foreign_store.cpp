@@ -61,10 +61,17 @@ foreign_store::~foreign_store() { flush(); }
 std::optional<foreign_hit> foreign_store::take(store::disk_tier& tier, store::address const& at, foreign_id const& id,
                                                look_roots const& roots, std::string& why) {
     auto found = tier.find(at, {.target = {}, .kind = id.kind, .toolchain = id.toolchain});
-    if (!found || !found->hit) return std::nullopt;
+    if (!found) return std::nullopt;
+    if (!found->hit) {
+        if (!store::is_rejection(found->why)) return std::nullopt;
+        note_rejection(at, found->why);
+        why = fmt::format("what was kept is damaged: {}", name_of(found->why));
+        return std::nullopt;
+    }
     auto entry = decode_foreign_entry(found->hit->payload);
     if (!entry) {
         tier.reject(at);
+        note_rejection(at, store::miss::refused);
         why = entry.error().message();
         return std::nullopt;
     }
@@ -79,6 +86,27 @@ std::optional<foreign_hit> foreign_store::take(store::disk_tier& tier, store::ad
         counts_.hits["disk"] += 1;
     }
     return foreign_hit{at, std::move(entry->answer), cost_in(found->hit->about.producer), entry->looks.size()};
+}
+
+void foreign_store::note_rejection(store::address const& at, store::miss why) {
+    {
+        std::lock_guard const lock{mutex_};
+        counts_.rejected[std::string{name_of(why)}] += 1;
+    }
+    if (listener_) listener_(at, why);
+}
+
+bool foreign_store::remove(store::address const& at) {
+    base::quiet_writes const quiet;
+    bool is_gone = true;
+    for (auto const& tier : tiers_) {
+        auto const found = tier->find(at, {});
+        if (!found || !found->hit) continue;
+        tier->reject(at);
+        auto const left = tier->list(at.family, at.request);
+        is_gone = is_gone && left && std::ranges::none_of(*left, [&](auto const& one) { return one.about.at == at; });
+    }
+    return is_gone;
 }
 
 foreign_search foreign_store::find(foreign_id const& id, look_roots const& roots) {
@@ -104,11 +132,19 @@ bool foreign_store::has(foreign_id const& id) {
     store::address const at{id.digests.family, id.digests.request, key_of(id.digests.request, {})};
     for (auto const& tier : tiers_) {
         auto const found = tier->find(at, {.target = {}, .kind = id.kind, .toolchain = id.toolchain});
+        if (found && store::is_rejection(found->why) && !found->hit) note_rejection(at, found->why);
         if (!found || !found->hit) continue;
         tier->used(at);
         return true;
     }
     return false;
+}
+
+bool foreign_store::holds(store::address const& at) {
+    return std::ranges::any_of(tiers_, [&](auto const& tier) {
+        auto const found = tier->find(at, {});
+        return found && found->hit;
+    });
 }
 
 store::flight foreign_store::lead(base::digest const& request) {

@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 namespace kiln::intercept {
@@ -54,6 +55,10 @@ public:
     // Adds the counters to those of the directory.
     ~foreign_store();
 
+    // Is told of every entry that was there and is damaged. Before the first lookup.
+    using rejection_listener = std::function<void(store::address const&, store::miss)>;
+    void tell_rejections_to(rejection_listener listener) { listener_ = std::move(listener); }
+
     // Nothing is kept anywhere: a lookup cannot hit.
     [[nodiscard]] bool empty() const noexcept { return tiers_.empty(); }
 
@@ -61,12 +66,18 @@ public:
     // Whether this very thing was kept: one without looks.
     [[nodiscard]] bool has(foreign_id const& id);
 
+    // Whether an answer is there, whatever it was made from.
+    [[nodiscard]] bool holds(store::address const& at);
+
     // Of all processes and threads that miss the same thing, one makes it. Blocks while another is at work on it; look again
     // after `leader` and `finished`, another may have made it meanwhile.
     [[nodiscard]] store::flight lead(base::digest const& request);
 
     // Where it was kept; an error that says why not, where it was not.
     result<store::address> keep(foreign_id const& id, foreign_entry const& what, std::chrono::milliseconds cost);
+
+    // An answer that is not what its compiler says: nobody gets it any more. False: it is also where nothing may be written.
+    [[nodiscard]] bool remove(store::address const& at);
 
     // Headers that somebody else reads meanwhile: see header_contents.
     header_contents& headers() noexcept { return contents_; }
@@ -81,9 +92,12 @@ private:
     [[nodiscard]] std::optional<foreign_hit> take(store::disk_tier& tier, store::address const& at,
                                                   foreign_id const& id, look_roots const& roots, std::string& why);
 
+    void note_rejection(store::address const& at, store::miss why);
+
     std::vector<std::unique_ptr<store::disk_tier>> tiers_;  // the writable one first
     bool remake_ = false;                                   // KILN_RECACHE
     header_contents contents_;
+    rejection_listener listener_;
     base::forkable_mutex mutex_;
     store::statistics counts_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "intercept/run_events.hpp"
 
+#include <algorithm>
 #include <unistd.h>
 
 namespace kiln::intercept {
@@ -21,16 +22,24 @@ public:
     [[nodiscard]] event plain(event_kind kind, std::string_view reason, std::string_view detail) const {
         event out{.kind = kind, .unit = h_.program, .target = h_.target, .reason = reason, .detail = detail};
         out.time_ns = now_ns_;
-        if (h_.at) {
-            out.key = h_.at->key.prefix();
-            out.request = h_.at->request.prefix();
-        }
+        if (h_.at) out.key = h_.at->key.prefix();
+        if (auto const request = request_of(h_)) out.request = request->prefix();
         return out;
     }
     [[nodiscard]] event lasting(event_kind kind, std::string_view reason, std::string_view detail) const {
         auto out = plain(kind, reason, detail);
         out.duration_ns = std::chrono::nanoseconds{h_.took}.count();
         return out;
+    }
+    // Who joined a compile of another's stood still; only then did he read what had come of it.
+    [[nodiscard]] std::vector<event> found() const {
+        auto found = lasting(event_kind::found, "disk", h_.by);
+        if (h_.waited.count() == 0) return {found};
+        found.duration_ns -= std::min(found.duration_ns, std::chrono::nanoseconds{h_.waited}.count());
+        auto waited = plain(event_kind::waited, "compile", h_.by + "; another was making it");
+        waited.duration_ns = std::chrono::nanoseconds{h_.waited}.count();
+        waited.time_ns = now_ns_ - found.duration_ns;
+        return {found, waited};
     }
     [[nodiscard]] std::vector<event> missed_and(event_kind outcome, std::string_view detail) const {
         auto const begun = now_ns_ - std::chrono::nanoseconds{h_.took}.count();
@@ -54,13 +63,13 @@ std::vector<event> events_of(happening const& h, std::int64_t now_ns) {
     using what = happening::what;
     describer const d{h, now_ns};
     switch (h.kind) {
-        case what::answered: return {d.lasting(event_kind::found, "disk", h.by)};
+        case what::answered: return d.found();
         case what::made:
             return d.missed_and(h.library == "nvjitlink" ? event_kind::linked : event_kind::compiled, h.by);
         case what::failed: return d.missed_and(event_kind::compile_failed, h.by + ": " + h.detail);
         case what::forbidden:
             return {d.plain(event_kind::missed, code_of_miss(h.detail), h.detail),
-                    d.plain(event_kind::compile_failed, "forbidden", h.by + ": KILN_JIT=forbid")};
+                    d.plain(event_kind::compile_failed, "forbidden", h.by + ": --jit=forbid")};
         case what::forwarded: return {d.plain(event_kind::fell_back, "own-library", h.by + ": " + h.detail)};
         case what::verified: return {d.plain(event_kind::note, "verified", h.by)};
         case what::different: return {d.plain(event_kind::warned, "differs", h.by + ": " + h.detail)};

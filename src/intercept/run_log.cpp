@@ -18,7 +18,7 @@ constexpr std::string_view not_kept_mark = "; not kept: ";
 
 constexpr std::array<std::string_view, 7> kinds{"answered",  "made",     "failed",   "forwarded",
                                                 "forbidden", "verified", "different"};
-constexpr std::size_t fields = 13;
+constexpr std::size_t fields = 14;
 constexpr std::size_t most_text = 400;
 constexpr std::string_view header_mark = "header\t";
 
@@ -97,14 +97,19 @@ std::string_view why_own_names(happening const& made) noexcept {
     return at == all.npos ? std::string_view{} : all.substr(at + own_names_mark.size());
 }
 
+std::optional<base::digest> request_of(happening const& h) noexcept {
+    return h.at ? std::optional{h.at->request} : h.request;
+}
+
 std::string to_line(happening const& h) {
     auto const hex = [&](base::digest store::address::*part) {
         return h.at ? ((*h.at).*part).hex() : std::string{"-"};
     };
-    return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", name_of(h.kind), h.process, h.maker,
-                       clean(h.by), clean(h.library), clean(h.program), clean(h.target), h.took.count(), h.cost.count(),
-                       hex(&store::address::family), hex(&store::address::request), hex(&store::address::key),
-                       clean(h.detail));
+    auto const request = request_of(h);
+    return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", name_of(h.kind), h.process, h.maker,
+                       clean(h.by), clean(h.library), clean(h.program), clean(h.target), h.took.count(),
+                       h.waited.count(), h.cost.count(), hex(&store::address::family), request ? request->hex() : "-",
+                       hex(&store::address::key), clean(h.detail));
 }
 
 std::optional<happening> from_line(std::string_view line) {
@@ -121,12 +126,14 @@ std::optional<happening> from_line(std::string_view line) {
     out.program = part[5];
     out.target = part[6];
     out.took = time_in<std::chrono::microseconds>(part[7]);
-    out.cost = time_in<std::chrono::milliseconds>(part[8]);
-    auto const family = base::digest::from_hex(part[9]);
-    auto const request = base::digest::from_hex(part[10]);
-    auto const key = base::digest::from_hex(part[11]);
+    out.waited = time_in<std::chrono::microseconds>(part[8]);
+    out.cost = time_in<std::chrono::milliseconds>(part[9]);
+    auto const family = base::digest::from_hex(part[10]);
+    auto const request = base::digest::from_hex(part[11]);
+    auto const key = base::digest::from_hex(part[12]);
     if (family && request && key) out.at = store::address{*family, *request, *key};
-    out.detail = part[12];
+    else out.request = request;
+    out.detail = part[13];
     return out;
 }
 

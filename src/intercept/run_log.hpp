@@ -33,8 +33,10 @@ struct happening {
     std::string program{};  // what was compiled
     std::string target{};
     std::chrono::microseconds took{};
-    std::chrono::milliseconds cost{};  // what making it took, where it was answered
+    std::chrono::microseconds waited{};  // of it: for another that was making the same
+    std::chrono::milliseconds cost{};    // what making it took, where it was answered
     std::optional<store::address> at{};
+    std::optional<base::digest> request{};  // where nothing is kept of it: what it would be kept under
     std::string detail{};
     bool operator==(happening const&) const = default;
 };
@@ -55,6 +57,7 @@ inline constexpr std::string_view own_names_mark = "; under its own names: ";
 
 // Begins the detail of what the loader's hook says: a library that nothing is answered for, whatever is asked of it.
 inline constexpr std::string_view left_alone_mark = "loaded without Kiln: ";
+[[nodiscard]] std::optional<base::digest> request_of(happening const& h) noexcept;
 
 // Without the newline. Texts lose what would break the line.
 [[nodiscard]] std::string to_line(happening const& h);

@@ -30,7 +30,10 @@ result<run_record> parse_run_record(std::string_view text) {
         if (!h.is_object()) continue;
         auto const part = [&](char const* name) { return base::digest::from_hex(text_in(h, name)); };
         auto const family = part("family"), request = part("request"), key = part("key");
-        if (family && request && key) out.entries.push_back({*family, *request, *key});
+        std::optional<store::address> at;
+        if (family && request && key) out.entries.push_back(at.emplace(*family, *request, *key));
+        if (text_in(h, "library") == "nvjitlink" && request)
+            out.links.push_back({text_in(h, "program"), text_in(h, "target"), *request, at});
     }
     return out;
 }

@@ -5,6 +5,7 @@
 #include "store/tier.hpp"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,13 @@ struct run_record {
     std::vector<store::address> entries;  // in their order; one may be there twice
     std::string caches;                   // folder of the frameworks' caches; empty: there is none
     std::string requests;                 // folder of the requests; empty: there is none
+    // By nvJitLink, also those that were not kept. Their inputs are not recorded.
+    struct link {
+        std::string name, target;
+        base::digest request;
+        std::optional<store::address> at;
+    };
+    std::vector<link> links{};
 };
 
 // errc::corrupt for what is no record. Fields and happenings that make no sense are passed over.

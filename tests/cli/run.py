@@ -956,9 +956,53 @@ def foreign_work_is_among_the_events():
     trace = (SCRATCH / "trace.json").read_text()
     check(f'"{name} {made["pid"]}"' in trace and '"compile"' in trace, "kiln trace names the program", trace)
     check(f"k ({name})" in run("cache", "list").stdout, "and so does kiln cache", run("cache", "list").stdout)
+    # What was kept and is damaged is made again, and tells of itself.
+    events.unlink()
+    before = set(CACHE.glob("v1/*/*.kiln"))
+    one(153)
+    entry, = (f for f in CACHE.glob("v1/*/*.kiln") if f not in before)
+    text = bytearray(entry.read_bytes())
+    text[-9] ^= 1
+    entry.write_bytes(text)
+    _, said = one(153, options=("-v",), KILN_EVENTS=events)
+    check("made 'k'" in said and "what was kept is damaged: bad-digest" in said, "why it is made again", said)
+    lines = [json.loads(line) for line in events.read_text().splitlines()]
+    check([(line["kind"], line.get("reason")) for line in lines][:3] == [("note", "program"), ("rejected", "bad-digest"), ("missed", "unusable")], "a damaged entry", *lines)
+    check(data("cache", "stats")["rejected"].get("bad-digest") == 1, "is counted", data("cache", "stats"))
     # A file that cannot be written is nobody's problem.
     done, _ = one(152, KILN_EVENTS="/proc/nowhere/events")
     check(done["status"] == 0, "no events, and no harm", done)
+
+
+@test
+def who_waits_for_another_says_so():
+    events, cache = SCRATCH / "joined.jsonl", {"KILN_CACHE_DIR": SCRATCH / "joined"}
+    write("joined.py", r'''
+import ctypes as C, sys, threading
+n = C.CDLL(sys.argv[1]); options = (C.c_char_p * 1)(b"-arch=sm_90"); together = threading.Barrier(3)
+def compiled():
+    p = C.c_void_p(); n.nvrtcCreateProgram(C.byref(p), sys.argv[2].encode(), None, 0, None, None); together.wait()
+    print(n.nvrtcCompileProgram(p, 1, options))
+threads = [threading.Thread(target=compiled) for _ in range(3)]
+for t in threads: t.start()
+for t in threads: t.join()
+''')
+    slow = "template <int N> struct s { static __device__ int f(int x) { return s<N - 1>::f(x * N + 1) ^ s<N - 1>::f(x + N); } };\n" \
+           'template <> struct s<0> { static __device__ int f(int x) { return x; } };\nextern "C" __global__ void k(int* a) { *a = s<15>::f(*a); }'
+    done = under(PYTHON, SCRATCH / "joined.py", NVRTC, slow, options=("--json",), KILN_EVENTS=events, **cache)
+    happenings = json.loads(done.stderr)["happenings"]
+    check(sorted(h["what"] for h in happenings) == ["answered", "answered", "made"], "one makes it", *happenings)
+    # Who came when it was there already has not waited.
+    joined = [h for h in happenings if h["what"] == "answered" and h.get("waited_us", 0) > 0]
+    check(joined, "the others wait for it", *happenings)
+    lines = [json.loads(line) for line in events.read_text().splitlines()]
+    waits = [line for line in lines if line["kind"] == "waited"]
+    check(len(waits) == 1 + len(joined), "a wait for each", *lines)
+    check(max(line["ns"] for line in lines if line["kind"] == "found") < min(w["ns"] for w in waits), "and is not read meanwhile", *lines)
+    check(data("events", events, "--summary")["blocked"] == 1 + len(joined), "kiln events", run("events", events, "--summary").stdout)
+    check(data("status", events)["waits"] == 1 + len(joined), "kiln status", data("status", events))
+    stats = data("cache", "stats", **cache)
+    check(stats["blocked"] == 1 + len(joined) and stats["served_without_waiting"] == 2 - len(joined), "kiln cache stats", stats)
 
 
 @test
@@ -966,6 +1010,23 @@ def forbidden_is_forbidden():
     done, said = one(200, options=("--jit=forbid",))
     check(done["status"] == 6 and "--jit=forbid" in done["log"] and "request" in done["log"], "what is not kept fails to compile", done)
     check("would have been compiled" in said and "1 forbidden" in said, "and is named", said)
+    # By the request that it is kept under, whatever the folder is called this time.
+    write("request.py", r'''
+import ctypes as C, os, sys
+n = C.CDLL(sys.argv[1]); p = C.c_void_p(); options = (C.c_char_p * 1)(b"-arch=sm_90")
+n.nvrtcCreateProgram(C.byref(p), b'extern "C" __global__ void k(int* a) { *a = 202; }', f"/tmp/x{os.getpid()}/k.cu".encode(), 0, None, None)
+n.nvrtcCompileProgram(p, 1, options); z = C.c_size_t(); n.nvrtcGetProgramLogSize(p, C.byref(z)); log = C.create_string_buffer(z.value); n.nvrtcGetProgramLog(p, log)
+print(log.value.decode())
+''')
+    words, events = [PYTHON, SCRATCH / "request.py", NVRTC], SCRATCH / "forbidden.jsonl"
+    asked = set()
+    for _ in range(2):
+        done = under(*words, options=("--jit=forbid", "--json"), KILN_EVENTS=events)
+        asked |= {re.search("request ([0-9a-f]{64})", done.stdout).group(1), json.loads(done.stderr)["happenings"][0]["request"]}
+    kept = json.loads(under(*words, options=("--json",)).stderr)["happenings"][0]
+    check(asked == {kept["request"]} and kept["what"] == "made", "one request", asked, kept)
+    named = [json.loads(line) for line in events.read_text().splitlines()]
+    check({line["request"] for line in named if line["kind"] != "note"} == {kept["request"][:16]}, "in events, too", *named)
     one(200)
     done, said = one(200, options=("--jit=forbid",))
     check(done["status"] == 0 and not done["loaded"] and " 0 made" in said, "what is kept is answered", done, said)
@@ -999,9 +1060,16 @@ def a_difference_is_found():
     subprocess.run([compiler, "-shared", "-fPIC", "-Wl,--build-id", f"-Wl,-soname,{moody.name}", "-o", moody, SCRATCH / "moody/moody.c"], check=True)
     write("ask.py", "import ctypes as C, sys; j = C.CDLL(sys.argv[1]); h = C.c_void_p(); j.nvJitLinkCreate(C.byref(h), 0, (C.c_char_p * 1)()); j.nvJitLinkAddData(h, 1, b'x', C.c_size_t(1), b'x')\n"
           "status = j.nvJitLinkComplete(h); d = C.create_string_buffer(6); j.nvJitLinkGetLinkedCubin(h, d) if status == 0 else None; print(status, d.value.decode())")
-    for says, options, want in (("first", (), "0 first"), ("other", (), "0 first"), ("other", ("--verify",), "0 other"), ("never", ("--verify",), "6 "), ("first", ("--verify",), "0 first")):
-        done = under(PYTHON, SCRATCH / "ask.py", moody, options=options, status=int(bool(options) and says != "first"), SAYS=says)
+    ask, verify = [PYTHON, SCRATCH / "ask.py", moody], ("--verify",)
+    # What differs is removed, and the next run makes it anew.
+    for says, options, want, status in (("first", (), "0 first", 0), ("other", (), "0 first", 0), ("other", verify, "0 other", 1), ("other", (), "0 other", 0), ("never", verify, "6 ", 1),
+                                        ("first", (), "0 first", 0), ("first", verify, "0 first", 0)):
+        done = under(*ask, options=options, status=status, SAYS=says)
         check(done.stdout == want + "\n", f"a linker that says '{says}' {options}", done.stdout, done.stderr)
+        check(("it is removed from the cache" in done.stderr) == (status == 1), "what became of it", done.stderr)
+    done = under(*ask, options=verify, status=1, SAYS="other", KILN_READONLY=1)
+    check("it stays in a cache or capsule that cannot be written" in done.stderr, "where nothing may be removed", done.stderr)
+    under("sh", "-c", '"$@"; exit 5', "-", *ask, options=verify, status=1, SAYS="other")
 
 
 @test
@@ -1963,6 +2031,12 @@ for text, options in ((b"#include <v.h>\n__global__ void plain(int* a) { *a = V;
     check(all(states["nowhere", t][0] == "not allowed" and "no architecture" in states["nowhere", t][1] for t in ("sm_80", "sm_100")), "or said why not", states)
     again = data("replay", record, "--arch", "sm_80", status=3, **mine)
     check({r["state"] for r in again["requests"]} == {"was there", "not allowed"}, "the second time it is there", again)
+    # The compiler that KILN_NVRTC names, also by the name of its file.
+    (SCRATCH / "no-toolkit").mkdir()
+    run("replay", record, "--arch", "sm_87", status=1, KILN_CUDA_PATH=SCRATCH / "no-toolkit", **mine)
+    for named, arch in ((NVRTC, "sm_87"), (NVRTC.resolve(), "sm_89")):
+        made = data("replay", record, "--arch", arch, status=3, KILN_CUDA_PATH=SCRATCH / "no-toolkit", KILN_NVRTC=named, **mine)
+        check({r["state"] for r in made["requests"]} == {"made", "not allowed"}, f"KILN_NVRTC={named}", made)
     # On the other GPU the program finds it, also in a capsule of what was made.
     run("capsule", "build", "-o", SCRATCH / "others.capsule", SCRATCH / "others.json", **mine)
     done = under(*words, "-arch=sm_80", include, options=("-v", "--capsule", SCRATCH / "others.capsule", "--unsigned"), KILN_CACHE_DIR=SCRATCH / "replay.other")
@@ -1998,6 +2072,82 @@ for text, options in ((b"#include <v.h>\n__global__ void plain(int* a) { *a = V;
     shutil.rmtree(SCRATCH / "carried/replay.json.caches")
     done = run("capsule", "build", "-o", SCRATCH / "carried.capsule", SCRATCH / "carried/replay.json", status=1, **mine)
     check("are not there" in done.stderr, "what is missing is said", done.stderr)
+
+
+@test
+def links_are_named_by_replay():
+    if NVJITLINK is None:
+        return
+    write("link.py", r'''
+import ctypes as C, sys
+n, j = C.CDLL(sys.argv[1]), C.CDLL(sys.argv[2]); p, h, z = C.c_void_p(), C.c_void_p(), C.c_size_t()
+n.nvrtcCreateProgram(C.byref(p), b'extern "C" __global__ void k(int* a) { *a = 7; }', b"k.cu", 0, None, None)
+assert n.nvrtcCompileProgram(p, 2, (C.c_char_p * 2)(b"-arch=sm_90", b"-dlto")) == 0
+n.nvrtcGetLTOIRSize(p, C.byref(z)); d = C.create_string_buffer(z.value); n.nvrtcGetLTOIR(p, d)
+assert j.nvJitLinkCreate(C.byref(h), 2, (C.c_char_p * 2)(b"-arch=sm_90", b"-lto")) == 0 and j.nvJitLinkAddData(h, 3, d, z, b"k") == 0
+print(j.nvJitLinkComplete(h))
+''')
+    record, mine = SCRATCH / "links.json", {"KILN_CACHE_DIR": SCRATCH / "links.cache"}
+    done = under(PYTHON, SCRATCH / "link.py", NVRTC, NVJITLINK, options=("--record", record), **mine)
+    check(done.stdout == "0\n", "linked", done.stdout, done.stderr)
+    here = data("replay", record, **mine)
+    check([r["state"] for r in here["requests"]] == ["was there"] * 2, "for its own architecture it is there", here)
+    others = data("replay", record, "--arch", "sm_80,sm_90", status=3, **mine)
+    link = {(r["target"], r["state"], "nvJitLink" in r["why"]) for r in others["requests"] if r["name"] == "k"}
+    check(link == {("sm_80", "made", False), ("sm_80", "not allowed", True), ("sm_90", "was there", False)}, "for others it is named", others)
+    run("cache", "clear", **mine)
+    gone = data("replay", record, status=3, **mine)
+    check({r["state"] for r in gone["requests"]} == {"made", "not allowed"}, "and where it is gone", gone)
+
+
+@test
+def what_is_recorded_into_one_file_is_one_record():
+    record, mine = SCRATCH / "both.json", {"KILN_CACHE_DIR": SCRATCH / "both.cache"}
+    words = [PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 610]
+    env = {k: v for k, v in os.environ.items() if not k.startswith("KILN_")} | {k: str(v) for k, v in mine.items()}
+    ranks = [subprocess.Popen([CLI, "run", "--record", record, "--", *words, f"-arch=sm_{arch}"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=env) for arch in (75, 80, 86, 89, 90)]
+    check([r.wait(timeout=200) for r in ranks] == [0] * 5, "ranks end well", *(r.stderr.read() for r in ranks))
+    check(sorted(h["target"] for h in json.loads(record.read_text())["happenings"]) == [f"sm_{a}" for a in (75, 80, 86, 89, 90)], "what each asked for", record.read_text())
+    # And one run after the other.
+    done = under(*words, "-arch=sm_100", options=("--record", record), **mine)
+    check("added to" in done.stderr and f"{record}.requests" in done.stderr, "it is said", done.stderr)
+    check(len(list(SCRATCH.glob("both.json.requests/*"))) == 6 and not (SCRATCH / "both.json.requests/.lock").exists(), "all requests", *SCRATCH.glob("both.json.requests/*"))
+    check(run("capsule", "build", "-o", SCRATCH / "both.capsule", record, **mine).stderr.count(": 6 answers") == 1, "and all answers")
+    check("6 of 6 ready" in run("replay", record, **mine).stdout, "are one record")
+    under("true", options=("--no-frameworks", "--record", record), **mine)
+    both = json.loads(record.read_text())
+    check(both["caches"] == "both.json.caches" and len(both["happenings"]) == 6, "and stay so", both)
+    # Something else is not written over, and nothing is started.
+    write("letter.txt", "Dear Sir\n")
+    done = under("echo", "started", options=("--record", SCRATCH / "letter.txt"), status=1, **mine)
+    check(done.stdout == "" and "no record of 'kiln run'" in done.stderr and (SCRATCH / "letter.txt").read_text() == "Dear Sir\n", "another's file", done)
+    # A record that cannot be written is told of; how the program ended stays.
+    (SCRATCH / "vanishing").mkdir()
+    for status, want in ((0, 1), (7, 7)):
+        (SCRATCH / "vanishing").mkdir(exist_ok=True)
+        done = under("sh", "-c", f"rm -rf {SCRATCH}/vanishing; exit {status}", options=("--record", SCRATCH / "vanishing/a.json"), status=want, **mine)
+        check("vanishing/a.json" in done.stderr, "what could not be written", done.stderr)
+    # A record of nothing makes no capsule.
+    under("true", options=("--no-frameworks", "--record", SCRATCH / "nothing.json"), **mine)
+    done = run("capsule", "build", "-o", SCRATCH / "nothing.capsule", SCRATCH / "nothing.json", status=1, **mine)
+    check("nothing to pack" in done.stderr and not (SCRATCH / "nothing.capsule").exists(), "nothing", done)
+
+
+@test
+def variables_of_caches_that_are_not_ours():
+    record, show = SCRATCH / "vars.json", ["sh", "-c", "env | grep -E '^(JAX_|CUDA_CACHE_)' | sort"]
+    script = ["sh", "-c", 'mkdir -p "$TRITON_CACHE_DIR"; echo x > "$TRITON_CACHE_DIR/x"']
+    under(*script, options=("--record", record))
+    run("capsule", "build", "-o", SCRATCH / "vars.capsule", record)
+    own = {"JAX_COMPILATION_CACHE_DIR": "/mine", "CUDA_CACHE_PATH": "/mine"}
+    for options in (("--record", SCRATCH / "vars2.json"), ("--capsule", SCRATCH / "vars.capsule", "--unsigned")):
+        done = under(*show, options=options, **own)
+        check(done.stdout.split() == ["CUDA_CACHE_PATH=/mine", "JAX_COMPILATION_CACHE_DIR=/mine"], "the user's own are left alone", options, done.stdout)
+    done = under(*show, options=("-v", "--capsule", SCRATCH / "vars.capsule", "--unsigned"))
+    check(done.stdout == "", "nothing of JAX in it", done.stdout)
+    check("vars.capsule: 0 answers, caches of triton\n" in done.stderr, "what it brings is told to who asks", done.stderr)
+    done = under(*show, options=("--record", SCRATCH / "vars3.json"))
+    check("JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES=none\n" in done.stdout and "CUDA_CACHE_MAXSIZE=" in done.stdout, "ours has what it needs", done.stdout)
 
 
 @test
@@ -2085,10 +2235,14 @@ def capsules():
     under("true", **colon)
     check(not list(unpacked.iterdir()), "what nobody uses goes", *unpacked.iterdir())
     under(*words, options=("--capsule", capsule, "--key", SCRATCH / "k.pem.pub"), **colon)
-    run("cache", "clear", **colon)
+    for options in (("--dry-run",), ()):
+        said = run("cache", "clear", *options, **colon).stdout
+        check("and 1 unpacked capsule (" in said, "what goes is counted", said)
     check(not unpacked.exists(), "cache clear takes it along")
-    run("capsule", "unpack", capsule, SCRATCH / "out")
-    check((SCRATCH / "out/caches/triton/x/__grp__k.json").exists(), "unpacked")
+    done = run("capsule", "unpack", capsule, SCRATCH / "out")
+    check((SCRATCH / "out/caches/triton/x/__grp__k.json").exists() and "signature unchecked" in done.stderr, "unpacked", done.stderr)
+    done = run("capsule", "unpack", capsule, SCRATCH / "out2", "--key", SCRATCH / "k.pem")
+    check("k.pem: this is the private key" in done.stderr and "signature good" in done.stderr, "a private key is for signing", done.stderr)
 
 
 run_tests()

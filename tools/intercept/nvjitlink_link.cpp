@@ -91,14 +91,16 @@ foreign_answer everything(link_record const& k) {
 }
 
 int forbidden(link_record& k, std::string_view why) {
-    tell(k, {.kind = happening::what::forbidden, .detail = std::string{why}});
+    auto const asked = id_of(k, k.chain.back(), kind_nvjitlink).digests.request;
+    tell(k, {.kind = happening::what::forbidden, .request = asked, .detail = std::string{why}});
     self().store.count_failure();
     k.answer.emplace();
     k.answer->outputs.push_back(
         {.name = "ErrorLog",
          .status = success,
-         .data = fmt::format("kiln run --jit=forbid: the link of '{}' for {} is not kept ({}).\n",
-                             id_of(k, {}, kind_nvjitlink).name, target_in(k.options), why)});
+         .data = fmt::format("kiln run --jit=forbid: the link of '{}' for {} is not kept ({}).\nrequest {} by {}\n",
+                             id_of(k, {}, kind_nvjitlink).name, target_in(k.options), why, asked.hex(),
+                             self().real.toolchain())});
     k.answer->outputs.back().data += '\0';
     return internal_error;
 }
@@ -141,15 +143,17 @@ bool is_confirmed(link_record& k, foreign_hit const& hit) {
         auto const again = everything(k);
         for (auto const& one : again.outputs) {
             auto const* const kept = hit.answer.find(one.name);
-            if (kept == nullptr || *kept != one) what += one.name + " ";
+            if (kept == nullptr || *kept != one) (what += what.empty() ? "" : ", ") += one.name;
         }
     }
-    tell(k,
-         {.kind = what.empty() ? happening::what::verified : happening::what::different, .at = hit.at, .detail = what});
-    return what.empty();
+    bool const is_same = what.empty();
+    if (!is_same) what += self().remove(hit.at);
+    tell(k, {.kind = is_same ? happening::what::verified : happening::what::different, .at = hit.at, .detail = what});
+    return is_same;
 }
 
-bool answered(link_record& k) {
+// `waited`: for others that were making it.
+bool answered(link_record& k, std::chrono::microseconds waited = {}) {
     stopwatch looking;
     auto found = self().store.find(id_of(k, k.chain.back(), kind_nvjitlink), {});
     if (!found.hit) found = self().store.find(id_of(k, named_link(k), kind_nvjitlink), {});
@@ -159,8 +163,11 @@ bool answered(link_record& k) {
         return false;
     }
     k.close();
-    tell(k,
-         {.kind = happening::what::answered, .took = looking.so_far(), .cost = found.hit->cost, .at = found.hit->at});
+    tell(k, {.kind = happening::what::answered,
+             .took = waited + looking.so_far(),
+             .waited = waited,
+             .cost = found.hit->cost,
+             .at = found.hit->at});
     k.answer = std::move(found.hit->answer);
     return true;
 }
@@ -268,12 +275,15 @@ int complete(link_record& k) {
     if (!k.why_not.empty()) return link_without_us(k);
     if (answered(k)) return success;
     if (k.why_not.empty() && self().jit() == jit_policy::forbid) return forbidden(k, "new");
+    std::chrono::microseconds waited{};
     while (k.why_not.empty()) {
+        stopwatch waiting;
         auto leading = self().store.lead(k.chain.back());
         auto const outcome = leading.outcome();
         bool const others_were_here =
             outcome == store::flight_outcome::leader || outcome == store::flight_outcome::finished;
-        if (others_were_here && answered(k)) return success;
+        waited += waited_for_another(leading, waiting.so_far());
+        if (others_were_here && answered(k, waited)) return success;
         if (!k.why_not.empty() || (outcome == store::flight_outcome::finished && !leading.gave_up())) continue;
         int const status = link_and_keep(k);
         if (status != success) leading.give_up();

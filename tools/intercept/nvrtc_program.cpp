@@ -71,6 +71,8 @@ public:
 
 private:
     [[nodiscard]] foreign_id id_of(foreign_call const& call) const;
+    // What is recorded, waited for and named to people: the same whatever the folders are called this time.
+    [[nodiscard]] base::digest request() const { return id_of(calls_.front()).digests.request; }
     [[nodiscard]] bool answered();
     [[nodiscard]] bool is_confirmed(foreign_call const& call, foreign_answer const& answer,
                                     std::optional<store::address> const& at);
@@ -89,6 +91,7 @@ private:
         h.program = name_for_people(p_.asked);
         h.target = target_in(options_);
         h.took = watch_.so_far();
+        h.waited = waited_;
         self().tell(std::move(h));
     }
 
@@ -97,6 +100,7 @@ private:
     std::string const directory_ = working_directory();
     std::vector<foreign_call> calls_;  // in the order they are tried
     stopwatch watch_;
+    std::chrono::microseconds waited_{};  // for others that were making it
     std::string why_ = "new";
     std::string unusable_;  // why one of the calls did not do
     bool is_hiding_wrong_ = false;
@@ -145,15 +149,16 @@ std::string without_times(std::string log) {
     return log;
 }
 
-// What is not the same in two answers: "PTX names "; empty: nothing.
+// What is not the same in two answers: "PTX, names"; empty: nothing.
 std::string differences(foreign_answer const& made, foreign_answer const& kept) {
     std::string out;
+    auto const add = [&](std::string_view what) { (out += out.empty() ? "" : ", ") += what; };
     for (auto const& one : made.outputs) {
         auto const* const other = kept.find(one.name);
-        if (other == nullptr || !means_the_same(one, *other)) out += one.name + " ";
+        if (other == nullptr || !means_the_same(one, *other)) add(one.name);
     }
-    if (without_marks(made.lowered) != without_marks(kept.lowered)) out += "names ";
-    if (without_times(made.log) != without_times(kept.log)) out += "log ";
+    if (without_marks(made.lowered) != without_marks(kept.lowered)) add("names");
+    if (without_times(made.log) != without_times(kept.log)) add("log");
     return out;
 }
 
@@ -164,10 +169,12 @@ bool compile_request::is_confirmed(foreign_call const& call, foreign_answer cons
     shown.log = with_real_paths(shown.log, call.roots);
     real_program again{self().real};
     bool const compiles = again.create(p_.asked, p_.asked.name, {}) == 0 && again.compile_alone(options_) == 0;
-    auto const what =
+    auto what =
         compiles ? differences(again.everything(p_.asked.expressions), shown) : std::string{"it does not compile"};
-    tell({.kind = what.empty() ? happening::what::verified : happening::what::different, .at = at, .detail = what});
-    return what.empty();
+    bool const is_same = what.empty();
+    if (!is_same && at) what += self().remove(*at);
+    tell({.kind = is_same ? happening::what::verified : happening::what::different, .at = at, .detail = what});
+    return is_same;
 }
 
 // What is made for the first time is compared, too.
@@ -221,7 +228,10 @@ int compile_request::take(foreign_call const& call, foreign_product product, std
     auto& answer = product.entry.answer;
     if (product.how == foreign_product::outcome::failed) {
         self().store.count_failure();
-        tell({.kind = happening::what::failed, .maker = maker, .detail = fmt::format("status {}", product.status)});
+        tell({.kind = happening::what::failed,
+              .maker = maker,
+              .request = request(),
+              .detail = fmt::format("status {}", product.status)});
         if (p_.real != nullptr && !call.is_virtual()) return product.status;  // it says everything itself
         answer.log = with_real_paths(std::move(answer.log), call.roots);
         p_.failure = std::move(answer);
@@ -230,7 +240,9 @@ int compile_request::take(foreign_call const& call, foreign_product product, std
     }
     auto const kept = self().store.keep(id_of(call), product.entry, cost);
     is_kept_ = kept.has_value();
-    tell(told_of(kept, {.kind = happening::what::made, .maker = maker, .detail = why_ + names_told(call)}));
+    happening made{.kind = happening::what::made, .maker = maker, .detail = why_ + names_told(call)};
+    if (!kept) made.request = request();
+    tell(told_of(kept, std::move(made)));
     for (auto const& one : product.entry.looks) {
         // The folder of the source is another one next time.
         if (!one.content || one.from == look::root::source_directory) continue;
@@ -287,14 +299,14 @@ int compile_request::make() {
 }
 
 int compile_request::forbidden() {
-    tell({.kind = happening::what::forbidden, .detail = why_});
+    auto const asked = request();
+    tell({.kind = happening::what::forbidden, .request = asked, .detail = why_});
     self().store.count_failure();
     p_.answer.emplace();
     p_.answer->log = fmt::format(
         "kiln run --jit=forbid: '{}' for {} is not kept ({}) and would have to be compiled.\n"
         "request {} by {}\n",
-        name_for_people(p_.asked), target_in(options_), why_, id_of(calls_.back()).digests.request.hex(),
-        self().real.toolchain());
+        name_for_people(p_.asked), target_in(options_), why_, asked.hex(), self().real.toolchain());
     p_.answer->log += '\0';
     return nvrtc_compilation;
 }
@@ -305,13 +317,15 @@ int compile_request::run() {
     if (auto const option = unkeepable_option(options_); !option.empty()) return without_us(std::string{option});
     if (depends_on_the_time(p_.asked, options_)) return without_us("it asks for the time");
     if (directory_.empty() && tells_directory(options_)) return without_us("the working directory is gone");
-    if (self().records_requests()) self().record(id_of(calls_.front()).digests.request, as_job(calls_.back()));
+    if (self().records_requests()) self().record(request(), as_job(calls_.back()));
     if (answered()) return nvrtc_success;
     if (self().jit() == jit_policy::forbid) return forbidden();
-    auto const request = id_of(calls_.front()).digests.request;
+    auto const asked = request();
     for (;;) {
-        auto leading = self().store.lead(request);
+        stopwatch waiting;
+        auto leading = self().store.lead(asked);
         auto const outcome = leading.outcome();
+        waited_ += waited_for_another(leading, waiting.so_far());
         bool const others_were_here =
             outcome == store::flight_outcome::leader || outcome == store::flight_outcome::finished;
         if (outcome == store::flight_outcome::finished) self().take_shared_headers();

@@ -143,6 +143,7 @@ standin::standin(std::string_view library, void const* own, base::config const& 
     if (auto const& jit = settings.text("KILN_JIT"); jit == "forbid") jit_ = jit_policy::forbid;
     else if (jit == "warn") jit_ = jit_policy::warn;
     remember_compilers(settings);
+    store.tell_rejections_to([this](store::address const& at, store::miss why) { tell_rejection(at, why); });
     if (!is_shut_in()) store.headers().look_at(variable("KILN_RUN_KNOWN"));
 }
 
@@ -186,6 +187,30 @@ std::string standin::not_serving() {
     return {};
 }
 
+std::string standin::remove(store::address const& at) {
+    return store.remove(at) ? "; it is removed from the cache"
+                            : "; it stays in a cache or capsule that cannot be written: build that again";
+}
+
+event_log& standin::events() {
+    auto& out = event_log::process();
+    auto const process = static_cast<int>(::getpid());
+    if (introduced_.exchange(process) != process) out.emit(introduction(program_));
+    return out;
+}
+
+void standin::tell_rejection(store::address const& at, store::miss why) noexcept {
+    if (!has_events_) return;
+    (void)guarded(0, 0, [&] {
+        base::quiet_writes const quiet;
+        event out{.kind = event_kind::rejected, .reason = name_of(why), .detail = program_};
+        out.key = at.key.prefix();
+        out.request = at.request.prefix();
+        events().emit(out);
+        return 0;
+    });
+}
+
 void standin::tell(happening h) noexcept {
     if (is_shut_in()) return;
     h.process = static_cast<int>(::getpid());
@@ -193,13 +218,14 @@ void standin::tell(happening h) noexcept {
         h.library = library_;
         h.by = program_;
         append(log_, h);
-        if (h.kind == happening::what::made || h.kind == happening::what::failed)
-            store.count_wait(std::chrono::duration_cast<std::chrono::milliseconds>(h.took));
+        bool const is_made = h.kind == happening::what::made || h.kind == happening::what::failed;
+        bool const joined = h.kind == happening::what::answered && h.waited.count() > 0;
+        if (is_made || joined)
+            store.count_wait(std::chrono::duration_cast<std::chrono::milliseconds>(is_made ? h.took : h.waited));
         if (!has_events_) return 0;
         base::quiet_writes const quiet;
-        auto& events = event_log::process();
-        if (introduced_.exchange(h.process) != h.process) events.emit(introduction(program_));
-        for (auto const& one : events_of(h, base::now_ns())) events.emit(one);
+        auto& log = events();
+        for (auto const& one : events_of(h, base::now_ns())) log.emit(one);
         return 0;
     });
 }

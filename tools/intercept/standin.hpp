@@ -12,6 +12,8 @@
 #include "intercept/run_log.hpp"
 #include "intercept/worker_line.hpp"
 
+#include <kiln/event.hpp>
+
 #include <atomic>
 #include <mutex>
 #include <new>
@@ -77,11 +79,15 @@ public:
     void record(base::digest const& request, foreign_job const& what) const;
     // What the program is called.
     [[nodiscard]] std::string const& program() const noexcept { return program_; }
+    // What is not what the compiler says goes. In words: what became of it.
+    [[nodiscard]] std::string remove(store::address const& at);
     // To the run's log and, where the user wants events, among them.
     void tell(happening h) noexcept;
 
 private:
     standin(std::string_view library, void const* own, base::config const& settings);
+    void tell_rejection(store::address const& at, store::miss why) noexcept;
+    [[nodiscard]] event_log& events();
     std::string library_;
     std::string program_;
     std::string log_;
@@ -140,6 +146,14 @@ int guarded(int out_of_memory, int broken, Body body) noexcept {
     } catch (...) {
         return broken;
     }
+}
+
+// Of the time that asking to lead took: what was spent waiting for another. One who has let go between two looks at him has left no sign.
+[[nodiscard]] inline std::chrono::microseconds waited_for_another(store::flight const& asked,
+                                                                  std::chrono::microseconds took) {
+    constexpr std::chrono::seconds no_free_lock_takes_so_long{1};
+    bool const was_another = asked.outcome() == store::flight_outcome::finished || took > no_free_lock_takes_so_long;
+    return was_another ? took : std::chrono::microseconds{};
 }
 
 class stopwatch {

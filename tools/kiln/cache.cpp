@@ -165,17 +165,24 @@ int list(cache_arguments const& a) {
     return ok;
 }
 
-int report(cache_arguments const& a, store::prune_report const& r) {
+// Capsules that are unpacked are counted apart: they are no entries, and KILN_MAX_SIZE does not bound them.
+int report(cache_arguments const& a, store::prune_report const& r, unpacked_capsules const& capsules = {}) {
     if (a.as_json) {
         print_json(json{{"removed", r.removed},
                         {"removed_bytes", r.removed_bytes},
                         {"entries", r.left.entries},
                         {"bytes", r.left.bytes},
+                        {"capsules", capsules.count},
+                        {"capsule_bytes", capsules.bytes},
                         {"dry_run", a.dry_run}});
     } else {
-        print(fmt::format("{} {} ({}); {} left ({})\n", a.dry_run ? "would remove" : "removed",
-                          count_of(r.removed, "entry", "entries"), bytes_text(r.removed_bytes), r.left.entries,
-                          bytes_text(r.left.bytes)));
+        auto const unpacked =
+            capsules.count == 0
+                ? std::string{}
+                : fmt::format(" and {} ({})", count_of(capsules.count, "unpacked capsule"), bytes_text(capsules.bytes));
+        print(fmt::format("{} {} ({}){}; {} left ({})\n", a.dry_run ? "would remove" : "removed",
+                          count_of(r.removed, "entry", "entries"), bytes_text(r.removed_bytes), unpacked,
+                          r.left.entries, bytes_text(r.left.bytes)));
     }
     return ok;
 }
@@ -194,14 +201,17 @@ int prune(cache_arguments const& a) {
 
 int clear(cache_arguments const& a) {
     auto o = open(a.dry_run ? purpose::look : purpose::change);
-    if (!a.dry_run) {
-        if (auto const options = store::options_from(base::config::load()); options.disk) {
+    unpacked_capsules capsules;
+    if (auto const options = store::options_from(base::config::load()); options.disk) {
+        capsules = unpacked_capsules_in(options.disk->root);
+        if (!a.dry_run) {
             remove_unpacked_capsules(options.disk->root);
             remove_standins(options.disk->root);
         }
-        return report(a, o.cache.clear().value());
     }
-    return report(a, o.cache.prune({.older_than = {}, .to_bytes = 0, .mode = store::prune_options::run::dry}).value());
+    if (!a.dry_run) return report(a, o.cache.clear().value(), capsules);
+    return report(a, o.cache.prune({.older_than = {}, .to_bytes = 0, .mode = store::prune_options::run::dry}).value(),
+                  capsules);
 }
 
 int verify(cache_arguments const& a) {

@@ -161,6 +161,9 @@ int build_capsule(capsule_arguments const& a) {
     for (auto const& folder : what.caches) files += add_files(writer, folder).value();
     if (entries.missing > 0)
         complain(fmt::format("{} recorded answers are no longer in the cache: left out", entries.missing));
+    else if (entries.entries + files == 0)
+        throw fail(errc::not_found,
+                   "nothing to pack: no compile that was recorded was answered or made, and no framework left a file");
     if (a.sign.empty()) writer.write(a.output).value();
     else {
         auto const key = store::private_key::load(a.sign).value();
@@ -178,6 +181,9 @@ result<std::shared_ptr<store::bundle_tier>> open_capsule(fs::path const& file, s
     store::signature_policy policy;
     if (!key.empty()) {
         KILN_TRY(auto loaded, store::public_key::load(key));
+        if (store::private_key::load(key))
+            complain(fmt::format("{}: this is the private key, which whoever signs keeps to himself; {}.pub is enough",
+                                 key, key));
         policy.what = store::signature_policy::need::trusted;
         policy.keys.push_back(std::move(loaded));
     }
@@ -279,7 +285,8 @@ int unpack_capsule(capsule_arguments const& a) {
         return misused;
     }
     auto const count = unpack(*capsule, folder, folder).value();
-    complain(fmt::format("{}: {} entries in {}", a.capsule, count, a.folder));
+    complain(fmt::format("{}: {} entries in {}, signature {}", a.capsule, count, a.folder,
+                         name_of(capsule->info().signed_by)));
     return ok;
 }
 
@@ -344,6 +351,19 @@ result<fs::path> unpack_for_run(fs::path const& capsule, capsule_trust const& tr
     std::error_code ignored;
     if (taken) fs::remove_all(part, ignored);  // another was first
     return final;
+}
+
+unpacked_capsules unpacked_capsules_in(fs::path const& cache) {
+    unpacked_capsules out;
+    std::error_code failed;
+    auto const folder = cache / "run" / "capsules";
+    for (fs::directory_iterator at{folder, failed}, end; !failed && at != end; at.increment(failed)) ++out.count;
+    failed.clear();
+    for (fs::recursive_directory_iterator at{folder, failed}, end; !failed && at != end; at.increment(failed)) {
+        std::error_code gone;
+        if (auto const size = at->is_regular_file(gone) ? at->file_size(gone) : 0; !gone) out.bytes += size;
+    }
+    return out;
 }
 
 void remove_unpacked_capsules(fs::path const& cache) {

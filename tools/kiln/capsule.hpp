@@ -4,6 +4,7 @@
 
 #include "base/check.hpp"
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -22,6 +23,10 @@ struct capsule_trust {
                                                            std::filesystem::path const& folder);
 
 // What unpack_for_run() left in the private folder of a cache directory.
+struct unpacked_capsules {
+    std::uint64_t count = 0, bytes = 0;
+};
+[[nodiscard]] unpacked_capsules unpacked_capsules_in(std::filesystem::path const& cache);
 void remove_unpacked_capsules(std::filesystem::path const& cache);
 
 }  // namespace kiln::cli

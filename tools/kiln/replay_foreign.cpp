@@ -42,13 +42,16 @@ struct request {
     std::string why;
     std::optional<store::address> at;
     double ms = 0;
+    bool is_link = false;
 };
 
 result<std::vector<foreign_job>> jobs_in(fs::path const& folder) {
     std::map<std::string, fs::path> files;  // in an order that does not change
     std::error_code failed;
-    for (fs::directory_iterator at{folder, failed}, end; !failed && at != end; at.increment(failed))
-        files.emplace(at->path().filename().native(), at->path());
+    for (fs::directory_iterator at{folder, failed}, end; !failed && at != end; at.increment(failed)) {
+        auto const name = at->path().filename().native();
+        if (!name.starts_with('.')) files.emplace(name, at->path());  // the recording's own lock
+    }
     if (failed) return io_error(folder.native(), failed.value());
     std::vector<foreign_job> out;
     for (auto const& [name, file] : files) {
@@ -59,6 +62,16 @@ result<std::vector<foreign_job>> jobs_in(fs::path const& folder) {
         else complain(fmt::format("{}: {}", file.native(), job.error().message()));
     }
     return out;
+}
+
+// As programs call it, and so its identity does: the name a library has for itself is a link to its file, as a rule.
+std::string soname_of(fs::path const& file) {
+    constexpr std::string_view stem = "libnvrtc.so.";
+    auto const name = file.filename().native();
+    auto const dot = name.starts_with(stem) ? name.find('.', stem.size()) : name.npos;
+    auto const shorter = file.parent_path() / name.substr(0, dot);
+    std::error_code failed;
+    return fs::exists(shorter, failed) ? shorter.native() : file.native();
 }
 
 request request_for(foreign_job const& job, std::string const& arch) {
@@ -79,14 +92,26 @@ request request_for(foreign_job const& job, std::string const& arch) {
     return out;
 }
 
+// A link is not made again: its inputs are not recorded. For its own architecture it may be there.
+request link_for(intercept::run_record::link const& link, std::string const& arch) {
+    request out{.job = {}, .name = link.name, .target = arch.empty() ? link.target : arch, .why = {}, .at = {}};
+    out.is_link = true;
+    out.why = "a link by nvJitLink: it is made in the program alone; record it on such a GPU";
+    if (out.target == link.target) out.at = link.at;
+    return out;
+}
+
 // The compilers that are found on this machine, by what they are. A record may come from anybody: what it names is never opened.
 std::map<std::string, std::string> compilers_here(base::config const& settings) {
     constexpr std::array<std::string_view, 2> sonames{"libnvrtc.so.13", "libnvrtc.so.12"};
     std::map<std::string, std::string> out;
-    for (auto const& one : cuda::library_search{cuda::search_environment::process(settings)}.candidates(sonames)) {
+    cuda::library_search const search{cuda::search_environment::process(settings)};
+    auto const add = [&](std::string const& file) {
         for (auto const which : {intercept::builtins::beside, intercept::builtins::in_use})
-            out.try_emplace(intercept::toolchain_of(one.file, which), one.file);
-    }
+            out.try_emplace(intercept::toolchain_of(file, which), file);
+    };
+    if (auto const named = search.named_nvrtc(); !named.empty()) add(soname_of(named));
+    for (auto const& one : search.candidates(sonames)) add(one.file);
     out.erase("");
     return out;
 }
@@ -122,6 +147,14 @@ public:
         for (auto const& call : calls) {
             if (make_by(r, call)) return;
         }
+    }
+    // What was recorded of a link, where it is still in the cache.
+    void look_for(request& link) {
+        if (!link.at) return;
+        if (store_.holds(*link.at)) {
+            link.state = "was there";
+            link.why.clear();
+        } else link.at.reset();
     }
     void flush() { store_.flush(); }
 
@@ -176,7 +209,8 @@ void make_all(std::vector<request>& all, int jobs) {
     for (int i = busy.load(); i > 0; --i) {
         threads.emplace_back([&] {
             for (auto n = next.fetch_add(1); n < all.size(); n = next.fetch_add(1)) {
-                if (all[n].state.empty()) maker.make(all[n]);
+                if (all[n].is_link) maker.look_for(all[n]);
+                else if (all[n].state.empty()) maker.make(all[n]);
             }
             std::uint64_t const one = 1;
             if (busy.fetch_sub(1) == 1) (void)!::write(ended.get(), &one, sizeof one);
@@ -195,7 +229,7 @@ json record_of(std::vector<request> const& all) {
         if (!r.at) continue;
         happenings.push_back({{"what", r.state == "made" ? "made" : "answered"},
                               {"by", "kiln replay"},
-                              {"library", "nvrtc"},
+                              {"library", r.is_link ? "nvjitlink" : "nvrtc"},
                               {"program", r.name},
                               {"target", r.target},
                               {"family", r.at->family.hex()},
@@ -253,6 +287,12 @@ int replay_foreign(foreign_replay const& what) {
                 auto one = request_for(job, arch);
                 auto const identity = one.state + arch + std::string{base::as_text(intercept::encode(one.job))};
                 if (seen.insert(identity).second) all.push_back(std::move(one));
+            }
+        }
+        for (auto const& link : record.links) {
+            for (auto const& arch : archs) {
+                if (seen.insert(fmt::format("link {} {}", link.request.hex(), arch)).second)
+                    all.push_back(link_for(link, arch));
             }
         }
     }

@@ -251,7 +251,8 @@ void run_environment::set_where_unset(std::string const& variable, std::string v
 void run_environment::use_capsule(std::filesystem::path const& cache) { set("KILN_RUN_CAPSULE", cache.native()); }
 
 // Each framework has a variable of its own. What a cache holds does not depend on where it is, except as capsule.cpp mends it.
-void run_environment::use_framework_caches(std::filesystem::path const& folder, framework_use how) {
+std::vector<std::string> run_environment::use_framework_caches(std::filesystem::path const& folder, framework_use how) {
+    std::vector<std::string> used;
     (void)base::make_directories(folder, 0700);
     struct {
         char const* variable;
@@ -266,13 +267,19 @@ void run_environment::use_framework_caches(std::filesystem::path const& folder, 
     for (auto const& one : places) {
         if (how == framework_use::filled && !std::filesystem::exists(folder / one.place)) continue;
         (void)base::make_directories(folder / one.place, 0700);
-        set_where_unset(one.variable, (folder / one.place).native());
+        auto const ours = (folder / one.place).native();
+        set_where_unset(one.variable, ours);
+        if (variables_[one.variable] == ours) used.emplace_back(one.place);
     }
-    set_where_unset("CUDA_CACHE_MAXSIZE", "4294967296");
-    // Everything, however short it took; and no directory of this machine in JAX's keys.
-    set_where_unset("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0");
-    set_where_unset("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1");
-    set_where_unset("JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES", "none");
+    // What belongs to a cache is set for ours alone: in JAX's keys are some of these, and a cache of the user's would be cold.
+    auto const is_ours = [&](char const* place) { return std::ranges::find(used, place) != used.end(); };
+    if (is_ours("driver")) set_where_unset("CUDA_CACHE_MAXSIZE", "4294967296");
+    if (is_ours("jax")) {
+        // Everything, however short it took; and no directory of this machine in the keys.
+        set_where_unset("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0");
+        set_where_unset("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1");
+        set_where_unset("JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES", "none");
+    }
     // It replaces the __pycache__ folders: only where Python keeps no bytecode itself.
     bool const python_keeps_none = variables_.contains("PYTHONDONTWRITEBYTECODE");
     bool const has_some = std::filesystem::exists(folder / "bytecode");
@@ -281,7 +288,9 @@ void run_environment::use_framework_caches(std::filesystem::path const& folder, 
         (void)base::make_directories(folder / "bytecode", 0700);
         set("PYTHONPYCACHEPREFIX", (folder / "bytecode").native());
         if (how == framework_use::recording) variables_.erase("PYTHONDONTWRITEBYTECODE");
+        used.emplace_back("bytecode");
     }
+    return used;
 }
 
 std::vector<std::string> run_environment::variables() const {

@@ -41,7 +41,8 @@ public:
     void set(std::string const& variable, std::string value);
     // Answers beside those of the cache. Not one more of KILN_CACHE_PATH_RO: a colon in its path would make two of it.
     void use_capsule(std::filesystem::path const& cache);
-    void use_framework_caches(std::filesystem::path const& folder, framework_use how);
+    // Which of them the program is given: those whose variables the user has not set.
+    std::vector<std::string> use_framework_caches(std::filesystem::path const& folder, framework_use how);
 
     [[nodiscard]] std::vector<std::string> variables() const;
 

@@ -32,8 +32,6 @@ void tell_what_is_left_alone(run_environment& surroundings, std::string const& p
         complain(fmt::format("run: '{}' runs as without Kiln: {}{}", program, out_of_reach.reason, but));
 }
 
-bool ended_well(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == 0; }
-
 }  // namespace
 
 run_outcome run_in(run_environment& surroundings, base::config const& settings, run_session const& what) {
@@ -58,10 +56,14 @@ run_outcome run_in(run_environment& surroundings, base::config const& settings, 
         out.is_started = false;
         return out;
     }
-    bool const is_wrong = what.verify && ended_well(*status) && summed(out.log.happenings).different > 0;
+    bool const is_wrong = what.verify && WIFEXITED(*status) && summed(out.log.happenings).different > 0;
     out.status = is_wrong ? failed : *status;
     out.is_ours = is_wrong;
     return out;
+}
+
+bool ended_well(run_outcome const& outcome) {
+    return !outcome.is_ours && WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 0;
 }
 
 int end_of(run_outcome const& outcome) { return outcome.is_ours ? outcome.status : end_like(outcome.status); }

@@ -27,6 +27,9 @@ struct run_outcome {
 
 [[nodiscard]] run_outcome run_in(run_environment& surroundings, base::config const& settings, run_session const& what);
 
+// The program did, and nothing of ours says otherwise.
+[[nodiscard]] bool ended_well(run_outcome const& outcome);
+
 // Ends as the program did, perhaps by a signal: everything of ours should be gone.
 [[nodiscard]] int end_of(run_outcome const& outcome);
 

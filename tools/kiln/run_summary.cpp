@@ -34,6 +34,8 @@ std::string sentence(run_summary const& s) {
     auto out = fmt::format("{} compiles answered in {:.3f} s, {} made", s.answered, seconds(s.answering), s.made);
     if (s.made > 0) out += fmt::format(" in {:.1f} s", seconds(s.making));
     out += fmt::format(", {:.1f} s not waited", seconds(s.saved));
+    if (s.joined > 0)
+        out += fmt::format("; {} waited {:.1f} s for others that were making the same", s.joined, seconds(s.waiting));
     if (s.too_large > 0) out += fmt::format("; {} could not be kept: {}", s.too_large, intercept::too_large);
     if (s.not_kept > s.too_large)
         out += fmt::format("; {} could not be kept: see 'kiln doctor'", s.not_kept - s.too_large);
@@ -62,6 +64,8 @@ run_summary summed(std::vector<intercept::happening> const& all) {
                 out.saved += std::max(h.cost - std::chrono::duration_cast<std::chrono::milliseconds>(h.took),
                                       std::chrono::milliseconds{});
                 out.answering += h.took;
+                if (h.waited.count() > 0) ++out.joined;
+                out.waiting += h.waited;
                 break;
             case what::made:
                 ++out.made;

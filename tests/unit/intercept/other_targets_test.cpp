@@ -31,4 +31,31 @@ TEST(other_targets, say_what_does_not_allow_it) {
     EXPECT_EQ(why({"-arch=sm_90", "-DVALUE=9000"}), "allowed");
 }
 
+TEST(other_targets, know_a_macro_that_repeats_the_architecture_in_any_spelling) {
+    auto const repeats = [](words options) {
+        options.insert(options.begin(), "-arch=sm_80");
+        auto const out = options_for(options, "sm_90");
+        return !out && out.error().message().find("repeats") != std::string::npos;
+    };
+    for (auto const* macro :
+         {"SM=80", "SM=sm_80", "SM=compute_80", "SM_80", "USE_SM80", "CC=8.0", "ARCH=800", "SM=\"sm_80\"", "ARCH=80a",
+          "ARCHS={70,80}", "SM80=1", "SM=(80)", "CC_MAJOR=8", "ARCH(x)=80"}) {
+        std::string const text{macro};
+        EXPECT_TRUE(repeats({"-D" + text})) << macro;
+        EXPECT_TRUE(repeats({"-D " + text})) << macro;
+        EXPECT_TRUE(repeats({"-D", text})) << macro;
+        EXPECT_TRUE(repeats({"--define-macro=" + text})) << macro;
+        EXPECT_TRUE(repeats({"--define-macro", text})) << macro;
+    }
+    for (auto const* macro : {"N=8", "N=180", "N=8000", "N=8.05", "N", "MAJOR=9", "N=18.0", "A=-D"}) {
+        EXPECT_FALSE(repeats({std::string{"-D"} + macro})) << macro;
+        EXPECT_FALSE(repeats({"-D", macro})) << macro;
+    }
+    EXPECT_TRUE(repeats({"-DMAJ=8", "-DMIN=0"}));
+    EXPECT_TRUE(repeats({"-USM_80"}));
+    EXPECT_FALSE(repeats({"-I/opt/80"}));
+    EXPECT_FALSE(repeats({"-D"}));
+    EXPECT_FALSE(repeats({}));
+}
+
 }  // namespace kiln::intercept

@@ -53,6 +53,11 @@ TEST(run_log, a_line_says_all_of_it) {
     auto const h = made_by_a_worker();
     EXPECT_EQ(from_line(to_line(h)), h);
     EXPECT_FALSE(from_line("made\t1\t2"));
+    auto forbidden = h;
+    forbidden.at.reset();
+    forbidden.request = base::sha256_of(base::as_bytes("asked"));
+    forbidden.waited = 7us;
+    EXPECT_EQ(from_line(to_line(forbidden)), forbidden);
 }
 
 TEST(run_log, holds_headers_beside_what_happened) {
@@ -113,6 +118,28 @@ TEST(run_events, tell_when_where_and_for_whom) {
     auto h = made_by_a_worker();
     h.maker = 0;
     EXPECT_EQ(events_of(h, 1)[1].value, 7);
+}
+
+TEST(run_events, of_who_joined_a_compile_say_that_he_waited) {
+    auto h = made_by_a_worker();
+    h.kind = happening::what::answered;
+    h.waited = 2000us;
+    auto const all = events_of(h, 1'000'000'000);
+    ASSERT_EQ(all.size(), 2U);
+    EXPECT_EQ(all[0].kind, event_kind::found);
+    EXPECT_EQ(all[0].duration_ns, 500'000);
+    EXPECT_EQ(all[1].kind, event_kind::waited);
+    EXPECT_EQ(all[1].duration_ns, 2'000'000);
+    EXPECT_EQ(all[1].time_ns, 999'500'000);
+    EXPECT_EQ(all[1].reason.view(), "compile");
+}
+
+TEST(run_events, name_the_request_also_where_nothing_is_kept) {
+    auto h = made_by_a_worker();
+    h.kind = happening::what::forbidden;
+    h.at.reset();
+    h.request = base::sha256_of(base::as_bytes("asked"));
+    for (auto const& one : events_of(h, 1)) EXPECT_EQ(one.request, h.request->prefix());
 }
 
 TEST(program_name, is_what_people_call_it) {
