@@ -199,7 +199,7 @@ lists = build("lists", r"""
 extern char** environ;
 int main(void) {
     for (char** at = environ; *at; ++at)
-        if (!strstr(*at, "INJECTION64_PATH=") && strncmp(*at, "LD_AUDIT=", 9) && (strncmp(*at, "KILN_AUDIT_", 11))) puts(*at);
+        if (!strstr(*at, "INJECTION64_PATH=") && strncmp(*at, "LD_AUDIT=", 9) && strncmp(*at, "GLIBC_TUNABLES=", 15) && (strncmp(*at, "KILN_AUDIT_", 11))) puts(*at);
     return 0;
 }
 """)
