@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the companion writes: events, one append each.
+#pragma once
+
+#include "audit/recording_format.hpp"
+
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+
+namespace kiln::companion {
+
+namespace format = kiln::audit::format;
+using std::uint16_t, std::uint32_t, std::uint64_t;
+
+uint64_t now_ns();
+uint32_t thread_id();
+
+// Where they go; nothing is written while it is empty.
+extern char directory[PATH_MAX];
+extern std::size_t directory_length;
+extern int lock_at_first;
+
+constexpr std::size_t most_text = 1024;
+
+// As stpcpy: where the text ends.
+char* put(char* to, char const* text);
+char* put(char* to, uint32_t number);
+
+void note(format::compile_record r, char const* text, uint64_t time);
+void note(format::child_record r, char const* text, uint64_t time);
+void note_process(uint32_t pid, uint32_t parent, uint32_t what, char const* name, uint32_t status);
+
+}  // namespace kiln::companion
