@@ -10,31 +10,14 @@ import subprocess
 import sys
 import time
 
-from _audit import FAKE, waiting
+from _audit import COMPILER, FAKE, build, same, waiting
 from _kiln import BIN, CLI, SCRATCH, check, run, write
 
 PYTHON = os.path.realpath(sys.executable)
 PLAYED = {"KILN_AUDIT_CUPTI_ALWAYS": FAKE, "KILN_TEST_CUPTI": write("script", waiting(40))}
-compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
-if not compiler:
+if not COMPILER:
     print("skipped: no compiler")
     sys.exit(77)
-
-
-def build(name, text, *options):
-    subprocess.run([compiler, "-O1", "-w", str(write(name + ".c", "#define _GNU_SOURCE\n" + text)), "-o", str(SCRATCH / name), "-pthread", *options], check=True)
-    return SCRATCH / name
-
-
-def same(what, *program, **environment):
-    """Output and status of the program by itself; under `kiln audit` they must be the same, and on standard error there is but our line."""
-    env = {**os.environ, **{k: str(v) for k, v in environment.items()}}
-    bare = subprocess.run(list(map(str, program)), capture_output=True, text=True, cwd=SCRATCH, env=env, timeout=60)
-    audited = run("audit", "--", *program, status=None, **environment)
-    check((audited.stdout, audited.returncode) == (bare.stdout, bare.returncode), what, "bare:", bare, "audited:", audited)
-    check(audited.stderr.startswith(bare.stderr + "kiln audit:") or audited.stderr.startswith(bare.stderr + "kiln: audit:"), what, bare.stderr, audited.stderr)
-    return audited
-
 
 # ---- what was not written stays as it was
 

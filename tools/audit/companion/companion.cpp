@@ -10,6 +10,7 @@
 #include "events.hpp"
 #include "file_limit.hpp"
 #include "processes.hpp"
+#include "raw_files.hpp"
 
 #include <atomic>
 #include <cstdio>
@@ -173,9 +174,9 @@ void put_program(char* to, std::size_t size) {
     auto const* const program = reinterpret_cast<char const*>(::getauxval(AT_EXECFN));
     auto at = static_cast<std::size_t>(std::snprintf(to, size / 2, "%s\t", program == nullptr ? "?" : program));
     at = at < size / 2 ? at : size / 2 - 1;
-    int const fd = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    auto const read = fd < 0 ? 0 : ::read(fd, to + at, size - at - 1);
-    if (fd >= 0) ::close(fd);
+    int const fd = kiln::audit::open_raw("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    auto const read = fd < 0 ? 0 : kiln::audit::read_raw(fd, to + at, size - at - 1);
+    if (fd >= 0) kiln::audit::close_raw(fd);
     auto const end = at + static_cast<std::size_t>(read > 0 ? read : 0);
     for (; at < end; ++at)
         if (to[at] == '\0') to[at] = ' ';

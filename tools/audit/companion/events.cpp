@@ -2,15 +2,14 @@
 #include "events.hpp"
 
 #include "file_limit.hpp"
+#include "raw_files.hpp"
 
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <fcntl.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 namespace kiln::companion {
@@ -57,11 +56,11 @@ constexpr int appending = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
     static std::atomic<uint32_t> made{0};
     auto* const nameless = static_cast<char*>(__builtin_alloca(directory_length + most_file_name + most_suffix));
     put(put(put(put(put(nameless, path), "."), thread_id()), "."), made++);
-    int const fresh = ::open(nameless, appending | O_CREAT | O_EXCL, 0600);
+    int const fresh = kiln::audit::open_raw(nameless, appending | O_CREAT | O_EXCL, 0600);
     if (fresh < 0) return;
     bool const is_whole = kiln::audit::may_grow(fresh, sizeof head) &&
-                          ::write(fresh, head, sizeof head) == static_cast<ssize_t>(sizeof head);
-    ::close(fresh);
+                          kiln::audit::write_raw(fresh, head, sizeof head) == static_cast<ssize_t>(sizeof head);
+    kiln::audit::close_raw(fresh);
     // Unless somebody was first. Not every file system has links.
     if (is_whole && ::link(nameless, path) != 0 && errno != EEXIST) ::rename(nameless, path);
     ::unlink(nameless);
@@ -72,16 +71,16 @@ constexpr int appending = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
     if (kiln::audit::has_locked_itself_in(lock_at_first)) return;
     auto* const path = static_cast<char*>(__builtin_alloca(directory_length + most_file_name));
     put(put(put(put(path, directory), "/c"), static_cast<uint32_t>(::getpid())), ".kilnrec");
-    int fd = ::open(path, appending);
+    int fd = kiln::audit::open_raw(path, appending);
     if (fd < 0 && errno == ENOENT) {
         make_events(path);
-        fd = ::open(path, appending);
+        fd = kiln::audit::open_raw(path, appending);
     }
     if (fd < 0) return;
     std::size_t bytes = 0;
     for (int i = 0; i < count; ++i) bytes += parts[i].iov_len;
-    if (kiln::audit::may_grow(fd, bytes)) (void)!::writev(fd, parts, count);
-    ::close(fd);
+    if (kiln::audit::may_grow(fd, bytes)) (void)!kiln::audit::write_raw(fd, parts, count);
+    kiln::audit::close_raw(fd);
 }
 
 // The head of a chunk whose contents are two pieces.

@@ -6,6 +6,7 @@
 
 #include "events.hpp"
 #include "file_limit.hpp"
+#include "raw_files.hpp"
 
 #include <climits>
 #include <cstdarg>
@@ -77,8 +78,8 @@ bool can_be_loaded() {
     if (kiln::audit::has_locked_itself_in(lock_at_first)) return true;  // not to be found out
     ::rlimit room{};
     if (::getrlimit(RLIMIT_AS, &room) == 0 && room.rlim_cur < least_room) return false;
-    int const fd = ::open(companion, O_RDONLY | O_CLOEXEC);  // as who runs now, below the root of now
-    if (fd >= 0) ::close(fd);
+    int const fd = kiln::audit::open_raw(companion, O_RDONLY | O_CLOEXEC);  // as who runs now, below the root of now
+    if (fd >= 0) kiln::audit::close_raw(fd);
     return fd >= 0;
 }
 

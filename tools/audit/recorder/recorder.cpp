@@ -349,6 +349,18 @@ private:
     ::sigset_t before_{};
 };
 
+// cuInit is no point where a thread may be cancelled.
+class without_cancellation {
+public:
+    without_cancellation() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+    ~without_cancellation() { ::pthread_setcancelstate(before_, nullptr); }
+    without_cancellation(without_cancellation const&) = delete;
+    without_cancellation& operator=(without_cancellation const&) = delete;
+
+private:
+    int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
 // Where there is no memory to begin with, that something is missing.
 void leave_mark(char const* directory) {
     char path[PATH_MAX];
@@ -437,6 +449,7 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
     auto const* const directory = std::getenv("KILN_AUDIT_DIR");
     if (directory == nullptr || *directory == '\0' || ::getauxval(AT_SECURE) != 0 || self != nullptr) return 1;
     without_signals const threads_begun_here;
+    without_cancellation const here;
     if (this_thread() == nullptr) return leave_mark(directory), 1;
     try {
         auto const before = threads_now();

@@ -2,6 +2,7 @@
 #include "recording_file.hpp"
 
 #include "file_limit.hpp"
+#include "raw_files.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -28,7 +29,7 @@ std::uint64_t most_bytes() {
 // reader finds its way over.
 bool write_whole(int fd, std::string_view data) {
     while (!data.empty()) {
-        auto const n = ::write(fd, data.data(), data.size());
+        auto const n = audit::write_raw(fd, data.data(), data.size());
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return false;
         data.remove_prefix(static_cast<std::size_t>(n));
@@ -43,11 +44,11 @@ bool recording_file::make(char const* directory, char const* prefix, unsigned pi
     lock_ = audit::lock_of_process();
     for (unsigned again = 0; fd < 0 && again < 100; ++again) {  // a pid may come twice
         path_ = std::string{directory} + '/' + prefix + std::to_string(pid) + '.' + std::to_string(again) + ".kilnrec";
-        fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        fd = audit::open_raw(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0 && errno != EEXIST) return false;
     }
     if (fd < 0) return false;
-    ::close(fd);
+    audit::close_raw(fd);
     mark_ = path_ + ".full";
     std::string head(format::file_magic.data(), format::file_magic.size());
     for (unsigned i = 0; i < 8; ++i) head += static_cast<char>(i < 4 ? format::version >> (8 * i) : 0);
@@ -57,18 +58,19 @@ bool recording_file::make(char const* directory, char const* prefix, unsigned pi
 bool recording_file::is_locked_in() const { return audit::has_locked_itself_in(lock_); }
 
 bool recording_file::append(std::string_view data) {
-    int const fd = full_ || is_locked_in() ? -1 : ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+    int const fd =
+        full_ || is_locked_in() ? -1 : audit::open_raw(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return false;
     full_ = !audit::may_grow(fd, data.size()) || !write_whole(fd, data);  // the recording stops, the program goes on
-    ::close(fd);
+    audit::close_raw(fd);
     if (full_) mark_full();
     return !full_;
 }
 
 void recording_file::mark_full() const noexcept {
     if (mark_.empty() || is_locked_in()) return;
-    int const fd = ::open(mark_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd >= 0) ::close(fd);
+    int const fd = audit::open_raw(mark_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0) audit::close_raw(fd);
 }
 
 std::uint32_t recording_file::intern(std::string_view text) {
