@@ -149,6 +149,29 @@ int main(void) {
 # ---- where the companion cannot be loaded
 
 same("little address space", "sh", "-c", "ulimit -v 3500; exec /bin/echo hi")
+SHELLS = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <wordexp.h>
+int main(int count, char** words) {
+    struct rlimit room = {5500 << 10, 5500 << 10};
+    if (!strcmp(words[1], "room") && setrlimit(RLIMIT_AS, &room)) return 9;
+    if (!strcmp(words[1], "root") && (chroot(words[3]) || chdir("/"))) return 9;
+    char text[99] = "";
+    wordexp_t all;
+    FILE* from;
+    if (!strcmp(words[2], "system")) return system("echo hi") != 0;
+    if (!strcmp(words[2], "popen") && (from = popen("echo hi", "r"))) fgets(text, sizeof text, from), printf("%s %d", text, pclose(from));
+    if (!strcmp(words[2], "wordexp")) printf("%d %s", wordexp("$(echo hi)", &all, 0), all.we_wordv[0]);
+    return 0;
+}
+"""
+shells = build("shells", SHELLS)
+for how in ("system", "popen", "wordexp"):
+    same(f"little address space, {how}", shells, "room", how)
 hello = build("hello", '#include <stdio.h>\nint main(void) { puts("hello"); return 0; }\n')
 if os.geteuid() == 0:
     root = SCRATCH / "root"
@@ -156,6 +179,11 @@ if os.geteuid() == 0:
         to = root / pathlib.Path(file).relative_to("/")
         to.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, to)
+    for file in ["/bin/sh", *re.findall(r"(/\S+) \(0x", subprocess.run(["ldd", "/bin/sh"], capture_output=True, text=True, check=True).stdout)]:
+        (root / file[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, root / file[1:])
+    for how in ("system", "popen", "wordexp"):
+        same(f"another root, {how}", shells, "root", how, root)
     for how in ("execv", "execve", "posix_spawn"):
         same(f"another root, {how}", PYTHON, write(f"{how}.py", f"""
 import os

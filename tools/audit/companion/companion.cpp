@@ -8,7 +8,6 @@
 // errno, locks or exit handlers. Each event is one open, one append, one close: a killed process loses nothing, and a program that closes
 // every descriptor cannot lose or redirect it.
 #include "events.hpp"
-#include "file_limit.hpp"
 #include "processes.hpp"
 #include "raw_files.hpp"
 
@@ -17,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <iterator>
 #include <link.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -47,6 +47,7 @@ uint64_t hash_of(char const* text, std::size_t bytes) {
 
 template <class Call>
 int timed(format::compiler what, char const* text, program_text const* of, Call const& call) {
+    if (!may_call()) return call();
     format::compile_record r;
     r.what = static_cast<unsigned char>(what);
     r.depth = depth++;
@@ -67,7 +68,8 @@ int timed(format::compiler what, char const* text, program_text const* of, Call 
 struct create_tag;
 using create_call = int (*)(void**, char const*, char const*, int, char const* const*, char const* const*);
 [[gnu::noinline]] void remember(void* program, char const* text, char const* name) {
-    auto& p = programs[programs_seen++ % 64];
+    auto& p = programs[programs_seen++ % std::size(programs)];
+    p.program = nullptr;  // while it is written
     p.bytes = text == nullptr ? 0 : std::strlen(text);
     p.hash = hash_of(text == nullptr ? "" : text, p.bytes);
     std::snprintf(p.name, sizeof p.name, "%s", name == nullptr ? "" : name);
@@ -77,17 +79,23 @@ template <std::size_t Slot>
 int create(void** program, char const* text, char const* name, int headers, char const* const* sources,
            char const* const* names) {
     int const status =
-        originals<create_tag, create_call>::all[Slot].load()(program, text, name, headers, sources, names);
+        held(originals<create_tag, create_call>::all[Slot])(program, text, name, headers, sources, names);
     if (status == 0 && program != nullptr) remember(*program, text, name);
     return status;
+}
+
+// A handle comes again when its program is destroyed: the newest is meant.
+program_text const* text_of(void* program) {
+    uint32_t const seen = programs_seen;
+    for (uint32_t n = 1; n <= std::size(programs); ++n)
+        if (auto const& p = programs[(seen - n) % std::size(programs)]; p.program == program) return &p;
+    return nullptr;
 }
 
 struct compile_tag;
 using compile_call = int (*)(void*, int, char const* const*);
 [[gnu::noinline]] int compile_timed(compile_call real, void* program, int count, char const* const* options) {
-    program_text const* of = nullptr;
-    for (auto const& p : programs)
-        if (p.program == program) of = &p;
+    auto const* const of = text_of(program);
     char text[most_text];
     int at = std::snprintf(text, sizeof text, "%s\t", of == nullptr ? "" : of->name);
     for (int i = 0; i < count && options != nullptr && at < static_cast<int>(sizeof text) - 130; ++i)
@@ -96,7 +104,7 @@ using compile_call = int (*)(void*, int, char const* const*);
 }
 template <std::size_t Slot>
 int compile(void* program, int count, char const* const* options) {
-    return compile_timed(originals<compile_tag, compile_call>::all[Slot], program, count, options);
+    return compile_timed(held(originals<compile_tag, compile_call>::all[Slot]), program, count, options);
 }
 
 struct link_tag;
@@ -106,7 +114,7 @@ using link_call = int (*)(void*);
 }
 template <std::size_t Slot>
 int link(void* handle) {
-    return link_timed(originals<link_tag, link_call>::all[Slot], handle);
+    return link_timed(held(originals<link_tag, link_call>::all[Slot]), handle);
 }
 
 struct nvvm_tag;
@@ -115,7 +123,7 @@ struct nvvm_tag;
 }
 template <std::size_t Slot>
 int nvvm(void* program, int count, char const* const* options) {
-    return nvvm_timed(originals<nvvm_tag, compile_call>::all[Slot], program, count, options);
+    return nvvm_timed(held(originals<nvvm_tag, compile_call>::all[Slot]), program, count, options);
 }
 
 struct init_tag;
@@ -125,7 +133,7 @@ using init_call = int (*)(unsigned);
 }
 template <std::size_t Slot>
 int init(unsigned flags) {
-    return init_timed(originals<init_tag, init_call>::all[Slot], flags);
+    return init_timed(held(originals<init_tag, init_call>::all[Slot]), flags);
 }
 
 void* observed(char const* name, void* original);
@@ -137,13 +145,13 @@ using address_call = int (*)(char const*, void**, int, uint64_t);
 using address_v2_call = int (*)(char const*, void**, int, uint64_t, int*);
 template <std::size_t Slot>
 int address(char const* name, void** to, int version, uint64_t flags) {
-    int const status = originals<address_tag, address_call>::all[Slot].load()(name, to, version, flags);
+    int const status = held(originals<address_tag, address_call>::all[Slot])(name, to, version, flags);
     if (status == 0 && name != nullptr && to != nullptr && *to != nullptr) *to = observed(name, *to);
     return status;
 }
 template <std::size_t Slot>
 int address_v2(char const* name, void** to, int version, uint64_t flags, int* how) {
-    int const status = originals<address_v2_tag, address_v2_call>::all[Slot].load()(name, to, version, flags, how);
+    int const status = held(originals<address_v2_tag, address_v2_call>::all[Slot])(name, to, version, flags, how);
     if (status == 0 && name != nullptr && to != nullptr && *to != nullptr) *to = observed(name, *to);
     return status;
 }
@@ -191,10 +199,8 @@ extern "C" {
 
 __attribute__((visibility("default"))) unsigned la_version(unsigned version) {
     auto const* const where = std::getenv("KILN_AUDIT_DIR");
-    if (where == nullptr || std::strlen(where) >= sizeof directory) return 0;  // not needed here: the loader forgets us
-    std::strcpy(directory, where);
-    directory_length = std::strlen(directory);
-    lock_at_first = kiln::audit::lock_of_process();
+    if (where == nullptr || !set_directory(where)) return 0;  // not needed here: the loader forgets us
+    remember_lock();
     remember_our_name();
     char text[most_text];
     put_program(text, sizeof text);

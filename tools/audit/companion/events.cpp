@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,9 +22,38 @@ uint64_t now_ns() {
 }
 uint32_t thread_id() { return static_cast<uint32_t>(::syscall(SYS_gettid)); }
 
+namespace {
+
 char directory[PATH_MAX];
 std::size_t directory_length = 0;
+::dev_t device = 0;
+::ino_t inode = 0;
 int lock_at_first = 0;
+std::atomic<bool> has_locked_itself_in{false};
+
+// What somebody put into its place gets no files of ours.
+bool is_the_same() {
+    struct ::stat about {};
+    return ::stat(directory, &about) == 0 && about.st_dev == device && about.st_ino == inode;
+}
+
+}  // namespace
+
+bool set_directory(char const* path) {
+    directory_length = std::strlen(path);
+    if (directory_length >= sizeof directory) return false;
+    std::strcpy(directory, path);
+    struct ::stat about {};
+    if (::stat(directory, &about) == 0) {
+        device = about.st_dev;
+        inode = about.st_ino;
+    }
+    return true;
+}
+
+bool may_call() { return !has_locked_itself_in && !kiln::audit::has_locked_itself_in(lock_at_first); }
+void remember_lock() { lock_at_first = kiln::audit::lock_of_process(); }
+bool set_locked_in(bool is_locked_in) { return has_locked_itself_in.exchange(is_locked_in); }
 
 char* put(char* to, char const* text) { return ::stpcpy(to, text); }
 char* put(char* to, uint32_t number) {
@@ -49,6 +79,7 @@ constexpr int appending = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
 
 // The file gets its name when it has its head, so that who comes second finds it whole.
 [[gnu::noinline]] void make_events(char const* path) {
+    if (!is_the_same()) return;
     unsigned char head[format::file_header_bytes] = {};
     std::memcpy(head, format::file_magic.data(), format::file_magic.size());
     for (unsigned i = 0; i < 4; ++i)
@@ -66,9 +97,16 @@ constexpr int appending = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
     ::unlink(nameless);
 }
 
+// Beside the file, that something is missing in it: no descriptor is needed for that, of which there may be none left.
+[[gnu::noinline]] void mark_loss(char const* path) {
+    if (!is_the_same()) return;
+    auto* const mark = static_cast<char*>(__builtin_alloca(directory_length + most_file_name + most_suffix));
+    put(put(mark, path), ".full");
+    ::mknod(mark, S_IFREG | 0600, 0);
+}
+
 // Without a lock: who forks, or takes a signal, while another event is written would wait for it forever.
 [[gnu::noinline]] void append(::iovec const* parts, int count) {
-    if (kiln::audit::has_locked_itself_in(lock_at_first)) return;
     auto* const path = static_cast<char*>(__builtin_alloca(directory_length + most_file_name));
     put(put(put(put(path, directory), "/c"), static_cast<uint32_t>(::getpid())), ".kilnrec");
     int fd = kiln::audit::open_raw(path, appending);
@@ -76,11 +114,13 @@ constexpr int appending = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
         make_events(path);
         fd = kiln::audit::open_raw(path, appending);
     }
-    if (fd < 0) return;
+    if (fd < 0) return mark_loss(path);
     std::size_t bytes = 0;
     for (int i = 0; i < count; ++i) bytes += parts[i].iov_len;
-    if (kiln::audit::may_grow(fd, bytes)) (void)!kiln::audit::write_raw(fd, parts, count);
+    bool const is_whole =
+        kiln::audit::may_grow(fd, bytes) && kiln::audit::write_raw(fd, parts, count) == static_cast<::ssize_t>(bytes);
     kiln::audit::close_raw(fd);
+    if (!is_whole) mark_loss(path);
 }
 
 // The head of a chunk whose contents are two pieces.
@@ -99,7 +139,6 @@ void put_head(unsigned char* to, format::chunk type, uint64_t time, ::iovec cons
 
 template <class Record>
 [[gnu::noinline]] void note_any(Record r, char const* text, uint64_t time) {
-    if (directory[0] == '\0') return;
     auto const length = static_cast<uint32_t>(::strnlen(text, most_text));
     r.name = 0x4000'0000u + strings_used++;
     unsigned char name_head[format::chunk_header_bytes], name[8];

@@ -16,10 +16,16 @@ using std::uint16_t, std::uint32_t, std::uint64_t;
 uint64_t now_ns();
 uint32_t thread_id();
 
-// Where they go; nothing is written while it is empty.
-extern char directory[PATH_MAX];
-extern std::size_t directory_length;
-extern int lock_at_first;
+// Where they go. False: it cannot be named.
+bool set_directory(char const* path);
+
+// Whether we may ask the system for anything. Not once the process has locked itself in (seccomp), where a call that it did not allow is its
+// end: whoever is called by the program asks here first of all.
+bool may_call();
+// The lock it had when it began, a container's own for one.
+void remember_lock();
+// It is about to lock itself in, or could not: what its libc is asked for is known without a call. Gives back what was known before.
+bool set_locked_in(bool is_locked_in);
 
 constexpr std::size_t most_text = 1024;
 

@@ -4,6 +4,7 @@
 // with where they cannot load us.
 #include "processes.hpp"
 
+#include "audit/raised_rights.hpp"
 #include "events.hpp"
 #include "file_limit.hpp"
 #include "raw_files.hpp"
@@ -13,23 +14,22 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#include <wordexp.h>
 
 namespace kiln::companion {
 
 namespace {
 
 // Whether what it becomes can be recorded: it has what we put around it, and no more rights than who starts it.
-constexpr uint32_t asked_for = 3, out_of_sight = 5;
-bool raises_rights(char const* path) {
-    struct ::stat about {};
-    return path != nullptr && ::stat(path, &about) == 0 &&
-           (((about.st_mode & S_ISUID) != 0 && about.st_uid != ::geteuid()) ||
-            ((about.st_mode & S_ISGID) != 0 && about.st_gid != ::getegid()));
-}
+constexpr uint32_t nothing = 0, asked_for = 3, collected = 4, out_of_sight = 5, unmade = 6;
+using kiln::audit::raises_rights;
 uint32_t how_seen(char const* path, char* const* environment) {
     bool has_directory = false, has_recorder = false;
     for (auto const* at = environment; at != nullptr && *at != nullptr; ++at) {
@@ -43,30 +43,36 @@ void note_becoming(char const* path, uint32_t how) {
 }
 bool may_be_run(char const* path) { return path != nullptr && ::access(path, X_OK) == 0; }
 
-// Those that are given an environment.
-[[gnu::noinline]] void note_exec(char const* path, char* const* environment) {
-    if (may_be_run(path)) note_becoming(path, how_seen(path, environment));
+// What is to be told of an exec. Of those that are given an environment.
+[[gnu::noinline]] uint32_t exec_seen(char const* path, char* const* environment) {
+    return may_call() && may_be_run(path) ? how_seen(path, environment) : nothing;
 }
 // Found in PATH, and not by us.
-[[gnu::noinline]] void note_exec_somewhere(char const* file, char* const* environment) {
-    if (file == nullptr) return;
-    if (std::strchr(file, '/') != nullptr) return note_exec(file, environment);
-    if (how_seen(nullptr, environment) == out_of_sight) note_becoming(file, out_of_sight);
+[[gnu::noinline]] uint32_t exec_seen_somewhere(char const* file, char* const* environment) {
+    if (file == nullptr) return nothing;
+    if (std::strchr(file, '/') != nullptr) return exec_seen(file, environment);
+    return may_call() && how_seen(nullptr, environment) == out_of_sight ? out_of_sight : nothing;
 }
 // These take the environment as it is. Only where that has been emptied is there anything to say: else what it becomes tells by itself.
 bool is_whole(libc_calls const& libc) {
     return libc.getenv("KILN_AUDIT_DIR") != nullptr && libc.getenv("CUDA_INJECTION64_PATH") != nullptr;
 }
-[[gnu::noinline]] void note_exec_as_is(libc_calls const& libc, char const* file) {
-    if (file == nullptr) return;
+[[gnu::noinline]] uint32_t exec_seen_as_is(libc_calls const& libc, char const* file) {
+    if (file == nullptr || !may_call()) return nothing;
     bool const is_path = std::strchr(file, '/') != nullptr;
-    if ((is_path && !may_be_run(file)) || (is_whole(libc) && !(is_path && raises_rights(file)))) return;
-    note_becoming(file, out_of_sight);
+    if ((is_path && !may_be_run(file)) || (is_whole(libc) && !(is_path && raises_rights(file)))) return nothing;
+    return out_of_sight;
 }
-// A shell that libc starts itself: its number is not known.
-[[gnu::noinline]] void note_shell(libc_calls const& libc, char const* command) {
-    if (command != nullptr && !is_whole(libc))
-        note_process(0, static_cast<uint32_t>(::getpid()), out_of_sight, "sh", 0);
+// One whose number is not known.
+void note_unnumbered(char const* name) { note_process(0, static_cast<uint32_t>(::getpid()), out_of_sight, name, 0); }
+
+// An exec that comes back has failed: what was told of it is taken back.
+template <class Exec>
+int tell_and(uint32_t how, char const* path, Exec const& exec) {
+    if (how != nothing) note_becoming(path, how);
+    int const status = exec();
+    if (how != nothing) note_becoming(path, unmade);
+    return status;
 }
 
 // ---- processes that cannot load us
@@ -75,7 +81,7 @@ bool is_whole(libc_calls const& libc) {
 constexpr ::rlim_t least_room = ::rlim_t{64} << 20;
 char companion[PATH_MAX];
 bool can_be_loaded() {
-    if (kiln::audit::has_locked_itself_in(lock_at_first)) return true;  // not to be found out
+    if (!may_call()) return false;  // what we ask for would be the end of what it becomes
     ::rlimit room{};
     if (::getrlimit(RLIMIT_AS, &room) == 0 && room.rlim_cur < least_room) return false;
     int const fd = kiln::audit::open_raw(companion, O_RDONLY | O_CLOEXEC);  // as who runs now, below the root of now
@@ -122,40 +128,50 @@ int in_fitting(char* const* environment, Start const& start) {
 
 using execve_like = int (*)(char const*, char* const*, char* const*);
 using execv_like = int (*)(char const*, char* const*);
-[[gnu::noinline]] int exec_with(execve_like real, char const* path, char* const* arguments, char* const* environment) {
-    return in_fitting(environment, [&](char* const* fitting) { return real(path, arguments, fitting); });
+[[gnu::noinline]] int exec_with(uint32_t how, execve_like real, char const* path, char* const* arguments,
+                                char* const* environment) {
+    return tell_and(how, path, [&] {
+        return in_fitting(environment, [&](char* const* fitting) { return real(path, arguments, fitting); });
+    });
 }
 // The variable is in the program's own memory, and means nothing to anybody but the loader of what comes.
-[[gnu::noinline]] int exec_as_is(libc_calls const& libc, execv_like real, char const* file, char* const* arguments) {
-    note_exec_as_is(libc, file);
+[[gnu::noinline]] void fit_environment(libc_calls const& libc) {
     if (auto* const list = libc.getenv("LD_AUDIT"); list != nullptr && !can_be_loaded()) take_us_out(list);
-    return real(file, arguments);
+}
+[[gnu::noinline]] int exec_as_is(libc_calls const& libc, execv_like real, char const* file, char* const* arguments) {
+    return tell_and(exec_seen_as_is(libc, file), file, [&] {
+        fit_environment(libc);
+        return real(file, arguments);
+    });
+}
+// Before libc itself starts a shell, with the environment as it is.
+[[gnu::noinline]] void prepare_shell(libc_calls const& libc) {
+    if (may_call() && !is_whole(libc)) note_unnumbered("sh");
+    fit_environment(libc);
 }
 
 // Functions of libc, by the name of what stands for them: kept apart by their originals.
-#define KILN_SEEN(name, ...)                                           \
-    struct name##_tag;                                                 \
-    using name##_call = __VA_ARGS__;                                   \
-    template <std::size_t Slot>                                        \
-    auto const& name##_real() {                                        \
-        return originals<name##_tag, name##_call>::all[Slot];          \
-    }                                                                  \
-    template <std::size_t Slot>                                        \
-    libc_calls const& name##_libc() {                                  \
-        return *originals<name##_tag, name##_call>::libc[Slot].load(); \
+#define KILN_SEEN(name, ...)                                          \
+    struct name##_tag;                                                \
+    using name##_call = __VA_ARGS__;                                  \
+    template <std::size_t Slot>                                       \
+    name##_call name##_real() {                                       \
+        return held(originals<name##_tag, name##_call>::all[Slot]);   \
+    }                                                                 \
+    template <std::size_t Slot>                                       \
+    libc_calls const& name##_libc() {                                 \
+        return *held(originals<name##_tag, name##_call>::libc[Slot]); \
     }
 
 KILN_SEEN(execve, execve_like)
 template <std::size_t Slot>
 int seen_execve(char const* path, char* const* arguments, char* const* environment) {
-    note_exec(path, environment);
-    return exec_with(execve_real<Slot>(), path, arguments, environment);
+    return exec_with(exec_seen(path, environment), execve_real<Slot>(), path, arguments, environment);
 }
 KILN_SEEN(execvpe, execve_like)
 template <std::size_t Slot>
 int seen_execvpe(char const* file, char* const* arguments, char* const* environment) {
-    note_exec_somewhere(file, environment);
-    return exec_with(execvpe_real<Slot>(), file, arguments, environment);
+    return exec_with(exec_seen_somewhere(file, environment), execvpe_real<Slot>(), file, arguments, environment);
 }
 KILN_SEEN(execv, execv_like)
 template <std::size_t Slot>
@@ -175,8 +191,10 @@ struct descriptor_path {
 };
 using fexecve_like = int (*)(int, char* const*, char* const*);
 [[gnu::noinline]] int exec_descriptor(fexecve_like real, int fd, char* const* arguments, char* const* environment) {
-    note_exec(descriptor_path{fd}.text, environment);
-    return in_fitting(environment, [&](char* const* fitting) { return real(fd, arguments, fitting); });
+    descriptor_path const path{fd};
+    return tell_and(exec_seen(path.text, environment), path.text, [&] {
+        return in_fitting(environment, [&](char* const* fitting) { return real(fd, arguments, fitting); });
+    });
 }
 KILN_SEEN(fexecve, fexecve_like)
 template <std::size_t Slot>
@@ -186,10 +204,16 @@ int seen_fexecve(int fd, char* const* arguments, char* const* environment) {
 using execveat_like = int (*)(int, char const*, char* const*, char* const*, int);
 [[gnu::noinline]] int exec_below(execveat_like real, int folder, char const* path, char* const* arguments,
                                  char* const* environment, int flags) {
-    if (path != nullptr && *path == '\0') note_exec(descriptor_path{folder}.text, environment);
-    else if (path != nullptr && ::faccessat(folder, path, X_OK, 0) == 0)
-        note_becoming(path, how_seen(folder == AT_FDCWD || *path == '/' ? path : nullptr, environment));
-    return in_fitting(environment, [&](char* const* fitting) { return real(folder, path, arguments, fitting, flags); });
+    descriptor_path const itself{folder};
+    auto const* told = path;
+    uint32_t how = nothing;
+    if (path != nullptr && *path == '\0') how = exec_seen(told = itself.text, environment);
+    else if (path != nullptr && may_call() && ::faccessat(folder, path, X_OK, 0) == 0)
+        how = how_seen(folder == AT_FDCWD || *path == '/' ? path : nullptr, environment);
+    return tell_and(how, told, [&] {
+        return in_fitting(environment,
+                          [&](char* const* fitting) { return real(folder, path, arguments, fitting, flags); });
+    });
 }
 KILN_SEEN(execveat, execveat_like)
 template <std::size_t Slot>
@@ -210,8 +234,7 @@ int seen_execveat(int folder, char const* path, char* const* arguments, char* co
     for (std::size_t i = 1; i <= count; ++i) list[i] = va_arg(words, char*);
     if (exec != nullptr) return exec_as_is(libc, exec, path, list);
     auto* const environment = va_arg(words, char* const*);
-    note_exec(path, environment);
-    return exec_with(libc.execve, path, list, environment);
+    return exec_with(exec_seen(path, environment), libc.execve, path, list, environment);
 }
 KILN_SEEN(execl, int (*)(char const*, char const*, ...))
 template <std::size_t Slot>
@@ -244,14 +267,24 @@ int seen_execle(char const* path, char const* first, ...) {
 KILN_SEEN(system, int (*)(char const*))
 template <std::size_t Slot>
 int seen_system(char const* command) {
-    note_shell(system_libc<Slot>(), command);
-    return system_real<Slot>().load()(command);
+    if (command != nullptr) prepare_shell(system_libc<Slot>());
+    return system_real<Slot>()(command);
 }
 KILN_SEEN(popen, ::FILE* (*)(char const*, char const*))
 template <std::size_t Slot>
 ::FILE* seen_popen(char const* command, char const* how) {
-    note_shell(popen_libc<Slot>(), command);
-    return popen_real<Slot>().load()(command, how);
+    prepare_shell(popen_libc<Slot>());
+    return popen_real<Slot>()(command, how);
+}
+[[gnu::noinline]] bool has_command(char const* words, int flags) {
+    return words != nullptr && (flags & WRDE_NOCMD) == 0 &&
+           (std::strchr(words, '`') != nullptr || std::strstr(words, "$(") != nullptr);
+}
+KILN_SEEN(wordexp, int (*)(char const*, ::wordexp_t*, int))
+template <std::size_t Slot>
+int seen_wordexp(char const* words, ::wordexp_t* to, int flags) {
+    if (has_command(words, flags)) prepare_shell(wordexp_libc<Slot>());
+    return wordexp_real<Slot>()(words, to, flags);
 }
 
 using any_spawn_call = int (*)(::pid_t*, char const*, ::posix_spawn_file_actions_t const*, ::posix_spawnattr_t const*,
@@ -264,9 +297,20 @@ using any_spawn_call = int (*)(::pid_t*, char const*, ::posix_spawn_file_actions
         environment, [&](char* const* fitting) { return real(&child, path, actions, how, arguments, fitting); });
     if (status != 0) return status;
     if (to != nullptr) *to = child;
-    note_process(static_cast<uint32_t>(child), static_cast<uint32_t>(::getpid()), how_seen(path, environment),
-                 path == nullptr ? "?" : path, 0);
+    if (may_call())
+        note_process(static_cast<uint32_t>(child), static_cast<uint32_t>(::getpid()), how_seen(path, environment),
+                     path == nullptr ? "?" : path, 0);
     return 0;
+}
+// Those of glibc 2.39 that give a descriptor of the process.
+[[gnu::noinline]] int spawn_unnumbered(any_spawn_call real, int* to, char const* path,
+                                       ::posix_spawn_file_actions_t const* actions, ::posix_spawnattr_t const* how,
+                                       char* const* arguments, char* const* environment) {
+    int const status =
+        in_fitting(environment, [&](char* const* fitting) { return real(to, path, actions, how, arguments, fitting); });
+    if (status == 0 && may_call() && how_seen(path, environment) == out_of_sight)
+        note_unnumbered(path == nullptr ? "?" : path);
+    return status;
 }
 KILN_SEEN(spawn, any_spawn_call)
 template <std::size_t Slot>
@@ -280,30 +324,122 @@ int seen_spawnp(::pid_t* to, char const* path, ::posix_spawn_file_actions_t cons
                 ::posix_spawnattr_t const* how, char* const* arguments, char* const* environment) {
     return spawn_and_tell(spawnp_real<Slot>(), to, path, actions, how, arguments, environment);
 }
+KILN_SEEN(pidfd_spawn, any_spawn_call)
+template <std::size_t Slot>
+int seen_pidfd_spawn(int* to, char const* path, ::posix_spawn_file_actions_t const* actions,
+                     ::posix_spawnattr_t const* how, char* const* arguments, char* const* environment) {
+    return spawn_unnumbered(pidfd_spawn_real<Slot>(), to, path, actions, how, arguments, environment);
+}
+KILN_SEEN(pidfd_spawnp, any_spawn_call)
+template <std::size_t Slot>
+int seen_pidfd_spawnp(int* to, char const* path, ::posix_spawn_file_actions_t const* actions,
+                      ::posix_spawnattr_t const* how, char* const* arguments, char* const* environment) {
+    return spawn_unnumbered(pidfd_spawnp_real<Slot>(), to, path, actions, how, arguments, environment);
+}
 
-// The status is written by who collects a child, and by nobody where there was none to collect.
+// The status is written by who collects a child, and by nobody where there was none to collect. One that stopped, or goes on, is there still.
 [[gnu::noinline]] void note_end(::pid_t child, int const* status) {
-    if (child > 0)
-        note_process(static_cast<uint32_t>(child), static_cast<uint32_t>(::getpid()), 4, "",
+    if (child > 0 && (WIFEXITED(*status) || WIFSIGNALED(*status)) && may_call())
+        note_process(static_cast<uint32_t>(child), static_cast<uint32_t>(::getpid()), collected, "",
                      static_cast<uint32_t>(*status));
 }
-KILN_SEEN(waitpid, ::pid_t (*)(::pid_t, int*, int))
-template <std::size_t Slot>
-::pid_t seen_waitpid(::pid_t which, int* status, int options) {
+template <class Wait>
+::pid_t collect(int* status, Wait const& wait) {
     int mine = 0;
     auto* const to = status == nullptr ? &mine : status;
-    auto const child = waitpid_real<Slot>().load()(which, to, options);
+    auto const child = wait(to);
     note_end(child, to);
     return child;
 }
+KILN_SEEN(waitpid, ::pid_t (*)(::pid_t, int*, int))
+[[gnu::noinline]] ::pid_t collect_one(::pid_t which, int* status, int options, waitpid_call real) {
+    return collect(status, [&](int* to) { return real(which, to, options); });
+}
+template <std::size_t Slot>
+::pid_t seen_waitpid(::pid_t which, int* status, int options) {
+    return collect_one(which, status, options, waitpid_real<Slot>());
+}
 KILN_SEEN(wait4, ::pid_t (*)(::pid_t, int*, int, ::rusage*))
+[[gnu::noinline]] ::pid_t collect_with_use(::pid_t which, int* status, int options, ::rusage* used, wait4_call real) {
+    return collect(status, [&](int* to) { return real(which, to, options, used); });
+}
 template <std::size_t Slot>
 ::pid_t seen_wait4(::pid_t which, int* status, int options, ::rusage* used) {
-    int mine = 0;
-    auto* const to = status == nullptr ? &mine : status;
-    auto const child = wait4_real<Slot>().load()(which, to, options, used);
-    note_end(child, to);
-    return child;
+    return collect_with_use(which, status, options, used, wait4_real<Slot>());
+}
+KILN_SEEN(wait, ::pid_t (*)(int*))
+[[gnu::noinline]] ::pid_t collect_any(int* status, wait_call real) {
+    return collect(status, [&](int* to) { return real(to); });
+}
+template <std::size_t Slot>
+::pid_t seen_wait(int* status) {
+    return collect_any(status, wait_real<Slot>());
+}
+KILN_SEEN(wait3, ::pid_t (*)(int*, int, ::rusage*))
+[[gnu::noinline]] ::pid_t collect_any_with_use(int* status, int options, ::rusage* used, wait3_call real) {
+    return collect(status, [&](int* to) { return real(to, options, used); });
+}
+template <std::size_t Slot>
+::pid_t seen_wait3(int* status, int options, ::rusage* used) {
+    return collect_any_with_use(status, options, used, wait3_real<Slot>());
+}
+// The same of what waitid() tells.
+[[gnu::noinline]] void note_end_of(::siginfo_t const& about) {
+    bool const has_exited = about.si_code == CLD_EXITED;
+    if (!has_exited && about.si_code != CLD_KILLED && about.si_code != CLD_DUMPED) return;
+    int const status = has_exited ? about.si_status << 8 : about.si_status;
+    note_end(about.si_pid, &status);
+}
+KILN_SEEN(waitid, int (*)(::idtype_t, ::id_t, ::siginfo_t*, int))
+[[gnu::noinline]] int collect_by_id(::idtype_t which, ::id_t id, ::siginfo_t* about, int options, waitid_call real) {
+    ::siginfo_t mine{};
+    auto* const to = about == nullptr ? &mine : about;
+    int const status = real(which, id, to, options);
+    if (status == 0 && (options & WNOWAIT) == 0) note_end_of(*to);
+    return status;
+}
+template <std::size_t Slot>
+int seen_waitid(::idtype_t which, ::id_t id, ::siginfo_t* about, int options) {
+    return collect_by_id(which, id, about, options, waitid_real<Slot>());
+}
+
+// ---- processes that lock themselves in
+
+// Known before it is so: from then on nobody may ask.
+template <class Lock>
+auto lock_in(Lock const& lock) {
+    bool const before = set_locked_in(true);
+    auto const status = lock();
+    if (status < 0) set_locked_in(before);
+    return status;
+}
+// In registers, however many were given: libc takes them all, too.
+using word = unsigned long;
+KILN_SEEN(prctl, int (*)(int, word, word, word, word))
+[[gnu::noinline]] int lock_by_prctl(word a, word b, word c, word d, prctl_call real) {
+    return lock_in([&] { return real(PR_SET_SECCOMP, a, b, c, d); });
+}
+template <std::size_t Slot>
+int seen_prctl(int what, word a, word b, word c, word d) {
+    auto const real = prctl_real<Slot>();
+    return what == PR_SET_SECCOMP ? lock_by_prctl(a, b, c, d, real) : real(what, a, b, c, d);
+}
+// The last of six is in the caller's memory, which is ours to read and, where it was not given, not to write: so they are read one by one.
+KILN_SEEN(syscall, long (*)(long, ...))
+[[gnu::noinline]] long call_system(syscall_call real, long number, word const (&w)[6]) {
+    auto const call = [&] { return real(number, w[0], w[1], w[2], w[3], w[4], w[5]); };
+    bool const locks = (number == SYS_prctl && w[0] == PR_SET_SECCOMP) ||
+                       (number == SYS_seccomp && (w[0] == SECCOMP_SET_MODE_STRICT || w[0] == SECCOMP_SET_MODE_FILTER));
+    return locks ? lock_in(call) : call();
+}
+template <std::size_t Slot>
+long seen_syscall(long number, ...) {
+    std::va_list words;
+    va_start(words, number);
+    word w[6];
+    for (auto& one : w) one = va_arg(words, word);
+    va_end(words);
+    return call_system(syscall_real<Slot>(), number, w);
 }
 
 }  // namespace
@@ -328,6 +464,14 @@ void* observed_of_libc(char const* name, void* original, libc_calls const& libc)
     KILN_OBSERVE("posix_spawnp", spawnp);
     KILN_OBSERVE("waitpid", waitpid);
     KILN_OBSERVE("wait4", wait4);
+    KILN_OBSERVE("wait", wait);
+    KILN_OBSERVE("wait3", wait3);
+    KILN_OBSERVE("waitid", waitid);
+    KILN_OBSERVE("wordexp", wordexp);
+    KILN_OBSERVE("pidfd_spawn", pidfd_spawn);
+    KILN_OBSERVE("pidfd_spawnp", pidfd_spawnp);
+    KILN_OBSERVE("prctl", prctl);
+    KILN_OBSERVE("syscall", syscall);
 #undef KILN_OBSERVE
     return original;
 }

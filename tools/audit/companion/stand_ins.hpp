@@ -24,9 +24,14 @@ struct libc_calls {
 constexpr std::size_t slots = 16;
 template <class Tag, class Signature>
 struct originals {
-    static inline std::atomic<Signature> all[slots] = {};
-    static inline std::atomic<libc_calls const*> libc[slots] = {};
+    static inline Signature all[slots] = {};
+    static inline libc_calls const* libc[slots] = {};
 };
+// Where code is to be small, the loads of std::atomic become calls.
+template <class Pointer>
+[[gnu::always_inline]] inline Pointer held(Pointer const& at) {
+    return __atomic_load_n(&at, __ATOMIC_ACQUIRE);
+}
 
 // The function that stands for `original`; the original itself where all are taken.
 template <class Tag, class Signature, std::size_t... Slot>
@@ -38,8 +43,9 @@ void* stand_in(void* original, libc_calls const* libc, Signature const (&ours)[s
         if (reinterpret_cast<void*>(one) == original) return original;
     for (std::size_t i = 0; i < slots; ++i) {
         Signature none = nullptr;
-        if (all[i].load() != wanted && !all[i].compare_exchange_strong(none, wanted) && none != wanted) continue;
-        originals<Tag, Signature>::libc[i] = libc;
+        std::atomic_ref at{all[i]};
+        if (at.load() != wanted && !at.compare_exchange_strong(none, wanted) && none != wanted) continue;
+        std::atomic_ref{originals<Tag, Signature>::libc[i]}.store(libc);
         return reinterpret_cast<void*>(ours[i]);
     }
     return original;
