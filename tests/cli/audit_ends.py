@@ -94,6 +94,8 @@ for said in ("foo", "foo\n", ""):
         subprocess.run([CLI, "audit", "--json", "--", "printf", "%s", said], stdout=out, stderr=subprocess.DEVNULL, check=True)
     lines = (SCRATCH / "out").read_text().splitlines()
     check(len(lines) == (2 if said else 1) and json.loads(lines[-1])["worst"], "in a file without an empty one before it", lines)
+odd = "a\u2028b\u2029c\u0085d"
+check(odd in json.loads(run("audit", "--json", "--label", odd, "--", "sh", "-c", ":", odd).stdout.splitlines()[-1])["command"], "whatever ends a line elsewhere")
 
 # ---- what was not recorded is said, and judged by nobody
 
