@@ -194,6 +194,30 @@ if "{how}" == "execve": os.execve(program, words, dict(os.environ))
 os.waitpid(os.posix_spawn(program, words, dict(os.environ)), 0)
 """))
 
+# ---- pointers that point nowhere
+
+same("exec says so", build("nowhere", r"""
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int main(void) {
+    char *words[] = {"x", 0}, *bad[] = {"A=1", (char*)16, 0}, **none = (char**)16;
+    char* many[20] = {0};
+    for (int i = 0; i < 16; ++i) many[i] = "B=1";
+    many[16] = (char*)16;
+    pid_t child;
+    for (int i = 0; i < 3; ++i) {
+        char** given = i == 0 ? none : i == 1 ? bad : many;
+        printf("%d", execve("/bin/true", words, given)), printf(" %s\n", strerror(errno));
+        printf("%d", execvpe("true", words, given)), printf(" %s\n", strerror(errno));
+        printf("%s\n", strerror(posix_spawn(&child, "/bin/true", 0, 0, words, given)));
+    }
+    return 0;
+}
+"""))
+
 # ---- variables and arguments
 
 given = build("given", r"""

@@ -9,6 +9,7 @@
 #include "file_limit.hpp"
 #include "raw_files.hpp"
 
+#include <cerrno>
 #include <climits>
 #include <cstdarg>
 #include <cstdio>
@@ -19,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <wordexp.h>
@@ -30,6 +32,29 @@ namespace {
 // Whether what it becomes can be recorded: it has what we put around it, and no more rights than who starts it.
 constexpr uint32_t nothing = 0, asked_for = 3, collected = 4, out_of_sight = 5, unmade = 6;
 using kiln::audit::raises_rights;
+// Whether there is an environment where it is said to be: exec says EFAULT where there is none, and so must we not fall over it. A few at a
+// time: stacks may be small.
+[[gnu::noinline]] bool can_be_read(char* const* environment) {
+    constexpr std::size_t some = 8;
+    char* entries[some];
+    char first[some];
+    ::iovec from[some];
+    auto const read = [&](void* to, std::size_t bytes, std::size_t count) {
+        ::iovec const here{to, bytes * count};
+        return ::process_vm_readv(::getpid(), &here, 1, from, count, 0);
+    };
+    for (auto const* at = environment; at != nullptr; at += some) {
+        for (std::size_t i = 0; i < some; ++i) from[i] = {const_cast<char**>(at + i), sizeof(char*)};
+        auto const bytes = read(entries, sizeof(char*), some);
+        if (bytes < 0) return errno != EFAULT;  // it may not be asked so
+        std::size_t count = 0;
+        while (count < static_cast<std::size_t>(bytes) / sizeof(char*) && entries[count] != nullptr) ++count;
+        for (std::size_t i = 0; i < count; ++i) from[i] = {entries[i], 1};
+        if (count != 0 && read(first, 1, count) != static_cast<::ssize_t>(count)) return false;
+        if (count < some) return count < static_cast<std::size_t>(bytes) / sizeof(char*);
+    }
+    return true;
+}
 uint32_t how_seen(char const* path, char* const* environment) {
     bool has_directory = false, has_recorder = false;
     for (auto const* at = environment; at != nullptr && *at != nullptr; ++at) {
@@ -45,13 +70,14 @@ bool may_be_run(char const* path) { return path != nullptr && ::access(path, X_O
 
 // What is to be told of an exec. Of those that are given an environment.
 [[gnu::noinline]] uint32_t exec_seen(char const* path, char* const* environment) {
-    return may_call() && may_be_run(path) ? how_seen(path, environment) : nothing;
+    return may_call() && may_be_run(path) && can_be_read(environment) ? how_seen(path, environment) : nothing;
 }
 // Found in PATH, and not by us.
 [[gnu::noinline]] uint32_t exec_seen_somewhere(char const* file, char* const* environment) {
     if (file == nullptr) return nothing;
     if (std::strchr(file, '/') != nullptr) return exec_seen(file, environment);
-    return may_call() && how_seen(nullptr, environment) == out_of_sight ? out_of_sight : nothing;
+    return may_call() && can_be_read(environment) && how_seen(nullptr, environment) == out_of_sight ? out_of_sight
+                                                                                                    : nothing;
 }
 // These take the environment as it is. Only where that has been emptied is there anything to say: else what it becomes tells by itself.
 bool is_whole(libc_calls const& libc) {
@@ -112,6 +138,7 @@ char* audit_list(char* entry) {
 // With an environment in which we are only where we can be loaded.
 template <class Start>
 int in_fitting(char* const* environment, Start const& start) {
+    if (may_call() && !can_be_read(environment)) return start(environment);
     std::size_t count = 0, ours = 0, longest = 0;
     for (; environment != nullptr && environment[count] != nullptr; ++count)
         if (auto* const list = audit_list(environment[count]); list != nullptr && our_name_in(list) != nullptr) {
@@ -208,7 +235,7 @@ using execveat_like = int (*)(int, char const*, char* const*, char* const*, int)
     auto const* told = path;
     uint32_t how = nothing;
     if (path != nullptr && *path == '\0') how = exec_seen(told = itself.text, environment);
-    else if (path != nullptr && may_call() && ::faccessat(folder, path, X_OK, 0) == 0)
+    else if (path != nullptr && may_call() && ::faccessat(folder, path, X_OK, 0) == 0 && can_be_read(environment))
         how = how_seen(folder == AT_FDCWD || *path == '/' ? path : nullptr, environment);
     return tell_and(how, told, [&] {
         return in_fitting(environment,
