@@ -218,7 +218,7 @@ void add_unnumbered(std::vector<child_process>& out, format::child_record const&
 
 // Every process that was seen to begin, to be asked for, or to end.
 std::vector<child_process> children_of(recording const& from) {
-    std::map<std::uint32_t, child_process> all;
+    std::map<std::uint32_t, child_process> all, before;  // before: what each was until it was to become another
     std::vector<child_process> out;
     for (auto const& p : from.processes) {
         for (auto const& c : p.children) {
@@ -234,6 +234,12 @@ std::vector<child_process> children_of(recording const& from) {
                 to.parent = c.parent;
                 continue;
             }
+            if (c.event == 6) {
+                to = before[c.pid];
+                to.pid = c.pid;
+                continue;
+            }
+            before[c.pid] = to;
             if (to.when.from == 0 || c.time < to.when.from) to.when.from = c.time;
             to.out_of_sight = to.out_of_sight || c.event == 5;
             if (c.parent != 0 && to.parent == 0) to.parent = c.parent;

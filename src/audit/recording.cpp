@@ -283,9 +283,14 @@ result<recording> read_recording(std::filesystem::path const& from) {
     // What the recorder and the companion saw of one process belongs together; one pid may have come twice.
     std::map<std::uint32_t, process_recording> by_pid;
     for (auto const& file : files) {
-        KILN_TRY(auto data, file_bytes::open(file));
+        auto data = file_bytes::open(file);
+        if (!data && is_folder) {  // what can be read of the others is
+            ++out.spoilt_files;
+            continue;
+        }
+        if (!data) return data.error();
         auto& to = by_pid[pid_of(file.filename().native())];
-        if (auto const read = file_parser{data, out.strings, to}.parse(); !read) {
+        if (auto const read = file_parser{*data, out.strings, to}.parse(); !read) {
             if (read.error().code() == errc::unsupported || !is_folder)
                 return error{read.error()}.within(file.native());
             ++out.spoilt_files;

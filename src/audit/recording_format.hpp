@@ -187,7 +187,8 @@ struct compile_record {
 };
 struct child_record {
     static constexpr chunk kind = chunk::child;
-    u32 pid = 0, parent = 0, name = 0, event = 0;  // 1 began, 3 asked for, 4 waited for, 5 asked for out of our sight
+    u32 pid = 0, parent = 0, name = 0, event = 0;  // 1 began, 3 asked for, 4 waited for, 5 asked for out of our sight,
+                                                   // 6 what it was asked to become it did not
     u64 time = 0;
     u32 status = 0;
     KILN_RECORD_FIELDS(self.pid, self.parent, self.name, self.event, self.time, self.status)

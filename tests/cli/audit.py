@@ -173,8 +173,14 @@ for spoilt in ("run.json", "p*.kilnrec"):
     next(kept.glob(spoilt)).write_bytes(b"")
     run("audit", "report", kept, "--fail-on", "blocking", status=4)
     run("audit", "health", kept, "--baseline", SCRATCH / "share.json", status=4)
-os.mkfifo(kept / "p99.0.kilnrec")
-run("audit", "report", kept, status=1)
+# What cannot be opened hides nothing of what can.
+for n, put in enumerate((os.mkfifo, os.mkdir, lambda path: os.symlink("/nonexistent", path), lambda path: path.touch(0o000))):
+    play(session(40))
+    put(kept / "p99.0.kilnrec")
+    beside = told(run("audit", "report", kept, "--json"))
+    check(beside["processes"][0]["kernels"] == 40 and any(f["rule"] == "R91" for f in beside["findings"]), "the others are read", n, beside["findings"])
+    run("audit", "report", kept, "--fail-on", "blocking", status=4)
+    shutil.rmtree(kept)
 play(session(40))
 run("audit", "report", kept, "--fail-on", "awful", status=2)
 run("audit", "report", kept, "--budget", SCRATCH / "bad.budget", status=2)
@@ -224,6 +230,15 @@ if nvrtc is not None:
     check(rows.get("NVRTC", {}).get("count") == 2, "both compiles are in the ledger", rows)
 if shutil.which("gcc"):
     check(rows.get("compiler processes", {}).get("count", 0) >= 1, "gcc is in it", rows)
+shutil.copy(shutil.which("sleep"), SCRATCH / "nvcc")
+for waits in ("os.waitpid(p, 0)", "os.wait4(p, 0)", "os.wait()", "os.wait3(0)", "os.waitid(os.P_PID, p, os.WEXITED)"):
+    now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    late = told(play(session(9, now + 20_000_000_000), f"""
+p = os.posix_spawn({str(SCRATCH / 'nvcc')!r}, ["nvcc", "0.3"], os.environ)
+{waits}
+"""))
+    took = [row["ms"] for row in late["processes"][0]["ledger"] if row["cause"] == "compiler processes"]
+    check(took and took[0] >= 290, f"{waits}: how long the compiler took", late["processes"][0]["ledger"])
 plain = told(play(session(9), body, options=("--hook", "none")))
 check("NVRTC" not in {row["cause"] for row in plain["processes"][0]["ledger"]}, "nothing of it without the hook", plain)
 

@@ -10,31 +10,14 @@ import subprocess
 import sys
 import time
 
-from _audit import FAKE, waiting
+from _audit import COMPILER, FAKE, build, same, waiting
 from _kiln import BIN, CLI, SCRATCH, check, run, write
 
 PYTHON = os.path.realpath(sys.executable)
 PLAYED = {"KILN_AUDIT_CUPTI_ALWAYS": FAKE, "KILN_TEST_CUPTI": write("script", waiting(40))}
-compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
-if not compiler:
+if not COMPILER:
     print("skipped: no compiler")
     sys.exit(77)
-
-
-def build(name, text, *options):
-    subprocess.run([compiler, "-O1", "-w", str(write(name + ".c", "#define _GNU_SOURCE\n" + text)), "-o", str(SCRATCH / name), "-pthread", *options], check=True)
-    return SCRATCH / name
-
-
-def same(what, *program, **environment):
-    """Output and status of the program by itself; under `kiln audit` they must be the same, and on standard error there is but our line."""
-    env = {**os.environ, **{k: str(v) for k, v in environment.items()}}
-    bare = subprocess.run(list(map(str, program)), capture_output=True, text=True, cwd=SCRATCH, env=env, timeout=60)
-    audited = run("audit", "--", *program, status=None, **environment)
-    check((audited.stdout, audited.returncode) == (bare.stdout, bare.returncode), what, "bare:", bare, "audited:", audited)
-    check(audited.stderr.startswith(bare.stderr + "kiln audit:") or audited.stderr.startswith(bare.stderr + "kiln: audit:"), what, bare.stderr, audited.stderr)
-    return audited
-
 
 # ---- what was not written stays as it was
 
@@ -166,6 +149,29 @@ int main(void) {
 # ---- where the companion cannot be loaded
 
 same("little address space", "sh", "-c", "ulimit -v 3500; exec /bin/echo hi")
+SHELLS = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <wordexp.h>
+int main(int count, char** words) {
+    struct rlimit room = {5500 << 10, 5500 << 10};
+    if (!strcmp(words[1], "room") && setrlimit(RLIMIT_AS, &room)) return 9;
+    if (!strcmp(words[1], "root") && (chroot(words[3]) || chdir("/"))) return 9;
+    char text[99] = "";
+    wordexp_t all;
+    FILE* from;
+    if (!strcmp(words[2], "system")) return system("echo hi") != 0;
+    if (!strcmp(words[2], "popen") && (from = popen("echo hi", "r"))) fgets(text, sizeof text, from), printf("%s %d", text, pclose(from));
+    if (!strcmp(words[2], "wordexp")) printf("%d %s", wordexp("$(echo hi)", &all, 0), all.we_wordv[0]);
+    return 0;
+}
+"""
+shells = build("shells", SHELLS)
+for how in ("system", "popen", "wordexp"):
+    same(f"little address space, {how}", shells, "room", how)
 hello = build("hello", '#include <stdio.h>\nint main(void) { puts("hello"); return 0; }\n')
 if os.geteuid() == 0:
     root = SCRATCH / "root"
@@ -173,6 +179,11 @@ if os.geteuid() == 0:
         to = root / pathlib.Path(file).relative_to("/")
         to.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, to)
+    for file in ["/bin/sh", *re.findall(r"(/\S+) \(0x", subprocess.run(["ldd", "/bin/sh"], capture_output=True, text=True, check=True).stdout)]:
+        (root / file[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, root / file[1:])
+    for how in ("system", "popen", "wordexp"):
+        same(f"another root, {how}", shells, "root", how, root)
     for how in ("execv", "execve", "posix_spawn"):
         same(f"another root, {how}", PYTHON, write(f"{how}.py", f"""
 import os
@@ -181,6 +192,30 @@ program, words = {str(hello)!r}, ["hello"]
 if "{how}" == "execv": os.execv(program, words)
 if "{how}" == "execve": os.execve(program, words, dict(os.environ))
 os.waitpid(os.posix_spawn(program, words, dict(os.environ)), 0)
+"""))
+
+# ---- pointers that point nowhere
+
+same("exec says so", build("nowhere", r"""
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int main(void) {
+    char *words[] = {"x", 0}, *bad[] = {"A=1", (char*)16, 0}, **none = (char**)16;
+    char* many[20] = {0};
+    for (int i = 0; i < 16; ++i) many[i] = "B=1";
+    many[16] = (char*)16;
+    pid_t child;
+    for (int i = 0; i < 3; ++i) {
+        char** given = i == 0 ? none : i == 1 ? bad : many;
+        printf("%d", execve("/bin/true", words, given)), printf(" %s\n", strerror(errno));
+        printf("%d", execvpe("true", words, given)), printf(" %s\n", strerror(errno));
+        printf("%s\n", strerror(posix_spawn(&child, "/bin/true", 0, 0, words, given)));
+    }
+    return 0;
+}
 """))
 
 # ---- variables and arguments

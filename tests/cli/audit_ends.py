@@ -94,6 +94,8 @@ for said in ("foo", "foo\n", ""):
         subprocess.run([CLI, "audit", "--json", "--", "printf", "%s", said], stdout=out, stderr=subprocess.DEVNULL, check=True)
     lines = (SCRATCH / "out").read_text().splitlines()
     check(len(lines) == (2 if said else 1) and json.loads(lines[-1])["worst"], "in a file without an empty one before it", lines)
+odd = "a\u2028b\u2029c\u0085d"
+check(odd in json.loads(run("audit", "--json", "--label", odd, "--", "sh", "-c", ":", odd).stdout.splitlines()[-1])["command"], "whatever ends a line elsewhere")
 
 # ---- what was not recorded is said, and judged by nobody
 
@@ -161,6 +163,21 @@ if shutil.which("gcc") and subprocess.run(["gcc", "-w", "-o", SCRATCH / "starts"
     for how in ("execl", "execlp"):
         judged(f"works(); import subprocess; subprocess.run([{str(SCRATCH / 'starts')!r}, 'nothing emptied, {how}', sys.executable, {me!r}, {program!r}], check=True)", 0)
 judged(f"works(); import subprocess; subprocess.run([sys.executable, {me!r}, {program!r}], check=True)", 0)
+write("no_program", "nor a script\n").chmod(0o755)
+for fails in ("execve(b'/tmp', words, none)", f"execve({os.fsencode(SCRATCH / 'no_program')!r}, words, none)", "execvpe(b'nosuch', words, none)"):
+    judged(f"works(); libc = ctypes.CDLL(None); words = (ctypes.c_char_p * 2)(b'x', None); none = (ctypes.c_char_p * 1)(None); assert libc.{fails} == -1", 0)
+full = judged("""
+works()
+import resource, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+held = []
+try:
+    while True: held.append(os.open("/dev/null", os.O_RDONLY))
+except OSError: pass
+os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)
+for fd in held: os.close(fd)
+""", 4)
+check("could take no more" in full.stderr, "what finds no descriptor is counted", full.stderr)
 
 # ---- a program that locks itself in: a file that it opens is its end
 

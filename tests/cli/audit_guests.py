@@ -42,6 +42,43 @@ check(told(done)["processes"][0]["kernels"] == STEPS, "and all of ours in our ow
 done = audit(["sh", "-c", 'exec "$@" <&-', "sh", PYTHON], write("no_input.py", BEGIN + "print('input:', os.path.exists('/proc/self/fd/0'))\n"))
 check("input: False" in done.stdout, "we do not become its standard input", done.stdout)
 
+done = audit_python("all_open.py", """
+import time
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+held = []
+try:
+    while True: held.append(os.open("/dev/null", os.O_RDONLY))
+except OSError: pass
+time.sleep(1.5)
+for fd in held: os.close(fd)
+""", script="more")
+check(told(done)["can_be_judged"], "ours are not of the program's number", done)
+LOWEST = r'''
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+int main(void) {
+    ((int (*)(void))dlsym(dlopen(getenv("CUDA_INJECTION64_PATH"), RTLD_NOW), "InitializeInjection"))();
+    usleep(200000);
+    int others = 0;
+    for (time_t end = time(0) + 4; time(0) < end;) {
+        close(0);
+        int const fd = open("/dev/null", O_RDONLY);
+        if (fd != 0) ++others, close(fd);
+    }
+    printf("%d others\\n", others);
+    return 0;
+}
+'''
+compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+if compiler:
+    subprocess.run([compiler, "-O1", str(write("lowest.c", LOWEST)), "-o", str(SCRATCH / "lowest"), "-ldl"], check=True)
+    done = audit([SCRATCH / "lowest"], script="more", options=())
+    check("0 others" in done.stdout, "what a program of one thread opens is the lowest", done)
+
 # ---- signals
 
 done = audit_python("waits.py", """
@@ -138,7 +175,6 @@ int main(void) {
     return 0;
 }
 '''
-compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
 for name, text in (("forks", FORKS), ("handler", HANDLER)) if compiler else ():
     subprocess.run([compiler, "-O1", "-pthread", str(write(name + ".c", text)), "-o", str(SCRATCH / name)], check=True)
     done = audit([SCRATCH / name], options=())  # run() gives up on one that hangs

@@ -7,6 +7,7 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 
+#include <array>
 #include <fcntl.h>
 #include <stdio_ext.h>
 #include <unistd.h>
@@ -14,6 +15,18 @@
 namespace kiln::cli {
 
 namespace {
+
+// One line, also to readers who end lines at U+0085, U+2028 and U+2029 (Python's splitlines): they stand in strings alone, where they may
+// be written so.
+template <class Json>
+std::string json_line(Json const& data) {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 3> ends{
+        {{"\xC2\x85", "\\u0085"}, {"\xE2\x80\xA8", "\\u2028"}, {"\xE2\x80\xA9", "\\u2029"}}};
+    auto out = base::json_text(data);
+    for (auto const& [end, written] : ends)
+        for (auto at = out.find(end); at != out.npos; at = out.find(end, at)) out.replace(at, end.size(), written);
+    return out + "\n";
+}
 
 constexpr int broken = 3;         // judged, and not kept
 constexpr int not_judgeable = 4;  // judged, and no answer: CI never passes because nothing was recorded
@@ -121,7 +134,7 @@ int report_on(loaded const& all, std::filesystem::path const& from, audit_argume
     if (is_kept) in.files.push_back(from.native());
     std::fputs(audit::to_text(in).c_str(), stderr);
     if (a.as_json) {
-        print((when == recorded::now && !is_at_line_start() ? "\n" : "") + base::json_text(audit::to_json(in)) + "\n");
+        print((when == recorded::now && !is_at_line_start() ? "\n" : "") + json_line(audit::to_json(in)));
         finish_output();
     }
     return judged(a, b, in);
@@ -233,7 +246,7 @@ int print_rules(std::string const& id, bool as_checklist, bool as_json) {
             if (!b.question.empty()) answer += fmt::format("{}ask: {}", answer.empty() ? "" : "; ", b.question);
             print(fmt::format("  {} {}\n      {}\n", b.number, b.text, answer));
         }
-        if (as_json) print(base::json_text(rows) + "\n");
+        if (as_json) print(json_line(rows));
         return ok;
     }
     json rows = json::array();
@@ -261,7 +274,7 @@ int print_rules(std::string const& id, bool as_checklist, bool as_json) {
         complain(fmt::format("there is no rule '{}'; 'kiln audit rules' lists them", id));
         return misused;
     }
-    if (as_json) print(base::json_text(rows) + "\n");
+    if (as_json) print(json_line(rows));
     return ok;
 }
 
@@ -282,7 +295,7 @@ int print_diff(std::string const& before, std::string const& after, bool force, 
         complain(found.error());
         return misused;
     }
-    if (as_json) print(base::json_text(audit::to_json(*found)) + "\n");
+    if (as_json) print(json_line(audit::to_json(*found)));
     else
         for (auto const& line : found->lines) print(audit::plain_text(line) + "\n");
     return found->broken ? broken : ok;
@@ -386,7 +399,7 @@ int print_health(health_arguments const& a) {
     }
     auto const h = gather_health(from, place ? &*place : nullptr);
     auto const data = audit::to_json(h.all);
-    if (a.as_json) print(base::json_text(data) + "\n");
+    if (a.as_json) print(json_line(data));
     else std::fputs(audit::to_text(h.all).c_str(), stderr);
     bool const asks = before || !a.write_baseline.empty();
     if (!h.why_not.empty()) {  // nor is it a baseline: every later run would keep it

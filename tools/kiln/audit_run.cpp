@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit_run.hpp"
 
+#include "audit/raised_rights.hpp"
 #include "base/config.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
@@ -94,10 +95,8 @@ bool has_raised_rights(std::string const& program) {
         auto const colon = rest.find(':');
         auto const file =
             rest.empty() ? std::filesystem::path{program} : std::filesystem::path{rest.substr(0, colon)} / program;
-        struct ::stat about {};
-        if (::access(file.c_str(), X_OK) == 0 && ::stat(file.c_str(), &about) == 0)
-            return ((about.st_mode & S_ISUID) != 0 && about.st_uid != ::geteuid()) ||
-                   ((about.st_mode & S_ISGID) != 0 && about.st_gid != ::getegid());
+        if (std::error_code none; ::access(file.c_str(), X_OK) == 0 && !std::filesystem::is_directory(file, none))
+            return audit::raises_rights(file.c_str());
         if (colon == rest.npos) return false;
         rest.remove_prefix(colon + 1);
     }

@@ -25,6 +25,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <vector>
 
@@ -138,6 +139,10 @@ std::vector<::pid_t> threads_now() {
 // Whether the first thread has ended by pthread_exit(), and after it all of the program's: without us the process would have ended.
 bool is_left_alone() {
     char text[64], path[64];
+    // A thread that has ended has no memory to read: asked so, nothing is opened ten times a second in the program's table of descriptors.
+    ::iovec here{text, 1}, there{path, 1};
+    path[0] = '\0';
+    if (::process_vm_readv(self->owner, &here, 1, &there, 1, 0) == 1) return false;
     std::snprintf(path, sizeof path, "/proc/self/task/%d/stat", static_cast<int>(self->owner));
     int const fd = ::open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
@@ -349,6 +354,18 @@ private:
     ::sigset_t before_{};
 };
 
+// cuInit is no point where a thread may be cancelled.
+class without_cancellation {
+public:
+    without_cancellation() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+    ~without_cancellation() { ::pthread_setcancelstate(before_, nullptr); }
+    without_cancellation(without_cancellation const&) = delete;
+    without_cancellation& operator=(without_cancellation const&) = delete;
+
+private:
+    int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
 // Where there is no memory to begin with, that something is missing.
 void leave_mark(char const* directory) {
     char path[PATH_MAX];
@@ -437,6 +454,7 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
     auto const* const directory = std::getenv("KILN_AUDIT_DIR");
     if (directory == nullptr || *directory == '\0' || ::getauxval(AT_SECURE) != 0 || self != nullptr) return 1;
     without_signals const threads_begun_here;
+    without_cancellation const here;
     if (this_thread() == nullptr) return leave_mark(directory), 1;
     try {
         auto const before = threads_now();

@@ -2,11 +2,13 @@
 #include "recording_file.hpp"
 
 #include "file_limit.hpp"
+#include "raw_files.hpp"
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace kiln::recorder {
@@ -28,7 +30,7 @@ std::uint64_t most_bytes() {
 // reader finds its way over.
 bool write_whole(int fd, std::string_view data) {
     while (!data.empty()) {
-        auto const n = ::write(fd, data.data(), data.size());
+        auto const n = audit::write_raw(fd, data.data(), data.size());
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return false;
         data.remove_prefix(static_cast<std::size_t>(n));
@@ -43,12 +45,13 @@ bool recording_file::make(char const* directory, char const* prefix, unsigned pi
     lock_ = audit::lock_of_process();
     for (unsigned again = 0; fd < 0 && again < 100; ++again) {  // a pid may come twice
         path_ = std::string{directory} + '/' + prefix + std::to_string(pid) + '.' + std::to_string(again) + ".kilnrec";
-        fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        fd = audit::open_raw(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0 && errno != EEXIST) return false;
     }
     if (fd < 0) return false;
-    ::close(fd);
+    audit::close_raw(fd);
     mark_ = path_ + ".full";
+    writer_.begin();
     std::string head(format::file_magic.data(), format::file_magic.size());
     for (unsigned i = 0; i < 8; ++i) head += static_cast<char>(i < 4 ? format::version >> (8 * i) : 0);
     return append(head);
@@ -56,19 +59,34 @@ bool recording_file::make(char const* directory, char const* prefix, unsigned pi
 
 bool recording_file::is_locked_in() const { return audit::has_locked_itself_in(lock_); }
 
+struct recording_file::piece {
+    char const* path;
+    std::string_view data;
+    bool was_opened = false, is_whole = false;
+};
+void recording_file::write(void* what) {
+    auto& p = *static_cast<piece*>(what);
+    int const fd = audit::open_raw(p.path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return;
+    p.was_opened = true;
+    p.is_whole = audit::may_grow(fd, p.data.size()) && write_whole(fd, p.data);
+    audit::close_raw(fd);
+}
+
 bool recording_file::append(std::string_view data) {
-    int const fd = full_ || is_locked_in() ? -1 : ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) return false;
-    full_ = !audit::may_grow(fd, data.size()) || !write_whole(fd, data);  // the recording stops, the program goes on
-    ::close(fd);
+    if (full_ || is_locked_in()) return false;
+    piece p{path_.c_str(), data};
+    if (writer_.is_there()) writer_.call(write, &p);
+    else write(&p);
+    if (!p.was_opened) return false;
+    full_ = !p.is_whole;  // the recording stops, the program goes on
     if (full_) mark_full();
     return !full_;
 }
 
 void recording_file::mark_full() const noexcept {
     if (mark_.empty() || is_locked_in()) return;
-    int const fd = ::open(mark_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd >= 0) ::close(fd);
+    ::mknod(mark_.c_str(), S_IFREG | 0600, 0);  // needs no descriptor
 }
 
 std::uint32_t recording_file::intern(std::string_view text) {

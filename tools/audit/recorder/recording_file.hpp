@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The file a process records itself into: records gathered by kind, written as chunks of at most 1 MiB, one open, write and close each: a
-// program that closes every descriptor must not find our bytes in the file it opens next. The file only grows and needs no end, so a killed
+// program that closes every descriptor must not find our bytes in the file it opens next. A thread with descriptors of its own does it. The file only grows and needs no end, so a killed
 // process leaves all but what was still gathered. Guarded by its own lock; nothing here is called by a thread of the program while it
 // holds CUDA's locks, but for a call site seen the first time.
 #pragma once
 
 #include "audit/recording_format.hpp"
+#include "writer_thread.hpp"
 
 #include <array>
 #include <functional>
@@ -58,7 +59,10 @@ private:
     void write_chunk(format::chunk type, batch& b);
     // False: nothing of it is in the file, or only a part, and no more will be.
     bool append(std::string_view data);
+    struct piece;
+    static void write(void* piece);
 
+    writer_thread writer_;
     std::mutex mutex_;
     std::array<batch, static_cast<std::size_t>(format::chunk::last) + 1> batches_;
     struct text_hash {

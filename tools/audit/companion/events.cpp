@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "events.hpp"
+
+#include "file_limit.hpp"
+#include "raw_files.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace kiln::companion {
+
+uint64_t now_ns() {
+    ::timespec t{};
+    ::clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(t.tv_nsec);
+}
+uint32_t thread_id() { return static_cast<uint32_t>(::syscall(SYS_gettid)); }
+
+namespace {
+
+char directory[PATH_MAX];
+std::size_t directory_length = 0;
+::dev_t device = 0;
+::ino_t inode = 0;
+int lock_at_first = 0;
+std::atomic<bool> has_locked_itself_in{false};
+
+// What somebody put into its place gets no files of ours.
+bool is_the_same() {
+    struct ::stat about {};
+    return ::stat(directory, &about) == 0 && about.st_dev == device && about.st_ino == inode;
+}
+
+}  // namespace
+
+bool set_directory(char const* path) {
+    directory_length = std::strlen(path);
+    if (directory_length >= sizeof directory) return false;
+    std::strcpy(directory, path);
+    struct ::stat about {};
+    if (::stat(directory, &about) == 0) {
+        device = about.st_dev;
+        inode = about.st_ino;
+    }
+    return true;
+}
+
+bool may_call() { return !has_locked_itself_in && !kiln::audit::has_locked_itself_in(lock_at_first); }
+void remember_lock() { lock_at_first = kiln::audit::lock_of_process(); }
+bool set_locked_in(bool is_locked_in) { return has_locked_itself_in.exchange(is_locked_in); }
+
+char* put(char* to, char const* text) { return ::stpcpy(to, text); }
+char* put(char* to, uint32_t number) {
+    char digits[10];
+    int n = 0;
+    do digits[n++] = static_cast<char>('0' + number % 10);
+    while ((number /= 10) != 0);
+    while (n > 0) *to++ = digits[--n];
+    *to = '\0';
+    return to;
+}
+
+namespace {
+
+std::atomic<uint32_t> strings_used{0};
+std::atomic<uint64_t> chunks_written{0};
+
+// Programs call us on stacks of a few KiB, a signal's or a clone's: names lie in as many bytes as they have, texts stay where they are, and
+// nothing here prints.
+constexpr std::size_t most_file_name = 24, most_suffix = 24;
+
+constexpr int appending = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
+
+// The file gets its name when it has its head, so that who comes second finds it whole.
+[[gnu::noinline]] void make_events(char const* path) {
+    if (!is_the_same()) return;
+    unsigned char head[format::file_header_bytes] = {};
+    std::memcpy(head, format::file_magic.data(), format::file_magic.size());
+    for (unsigned i = 0; i < 4; ++i)
+        head[format::file_magic.size() + i] = static_cast<unsigned char>(format::version >> (8 * i));
+    static std::atomic<uint32_t> made{0};
+    auto* const nameless = static_cast<char*>(__builtin_alloca(directory_length + most_file_name + most_suffix));
+    put(put(put(put(put(nameless, path), "."), thread_id()), "."), made++);
+    int const fresh = kiln::audit::open_raw(nameless, appending | O_CREAT | O_EXCL, 0600);
+    if (fresh < 0) return;
+    bool const is_whole = kiln::audit::may_grow(fresh, sizeof head) &&
+                          kiln::audit::write_raw(fresh, head, sizeof head) == static_cast<ssize_t>(sizeof head);
+    kiln::audit::close_raw(fresh);
+    // Unless somebody was first. Not every file system has links.
+    if (is_whole && ::link(nameless, path) != 0 && errno != EEXIST) ::rename(nameless, path);
+    ::unlink(nameless);
+}
+
+// Beside the file, that something is missing in it: no descriptor is needed for that, of which there may be none left.
+[[gnu::noinline]] void mark_loss(char const* path) {
+    if (!is_the_same()) return;
+    auto* const mark = static_cast<char*>(__builtin_alloca(directory_length + most_file_name + most_suffix));
+    put(put(mark, path), ".full");
+    ::mknod(mark, S_IFREG | 0600, 0);
+}
+
+// Without a lock: who forks, or takes a signal, while another event is written would wait for it forever.
+[[gnu::noinline]] void append(::iovec const* parts, int count) {
+    auto* const path = static_cast<char*>(__builtin_alloca(directory_length + most_file_name));
+    put(put(put(put(path, directory), "/c"), static_cast<uint32_t>(::getpid())), ".kilnrec");
+    int fd = kiln::audit::open_raw(path, appending);
+    if (fd < 0 && errno == ENOENT) {
+        make_events(path);
+        fd = kiln::audit::open_raw(path, appending);
+    }
+    if (fd < 0) return mark_loss(path);
+    std::size_t bytes = 0;
+    for (int i = 0; i < count; ++i) bytes += parts[i].iov_len;
+    bool const is_whole =
+        kiln::audit::may_grow(fd, bytes) && kiln::audit::write_raw(fd, parts, count) == static_cast<::ssize_t>(bytes);
+    kiln::audit::close_raw(fd);
+    if (!is_whole) mark_loss(path);
+}
+
+// The head of a chunk whose contents are two pieces.
+void put_head(unsigned char* to, format::chunk type, uint64_t time, ::iovec const& one, ::iovec const& other) {
+    format::chunk_header head;
+    head.type = static_cast<uint16_t>(type);
+    head.length = static_cast<uint32_t>(one.iov_len + other.iov_len);
+    head.sequence = chunks_written++;
+    head.first = head.last = time;
+    format::write_record(head, to);
+    head.crc = format::crc32c(to, format::chunk_header_bytes);
+    head.crc = format::crc32c(one.iov_base, one.iov_len, head.crc);
+    head.crc = format::crc32c(other.iov_base, other.iov_len, head.crc);
+    format::write_record(head, to);
+}
+
+template <class Record>
+[[gnu::noinline]] void note_any(Record r, char const* text, uint64_t time) {
+    auto const length = static_cast<uint32_t>(::strnlen(text, most_text));
+    r.name = 0x4000'0000u + strings_used++;
+    unsigned char name_head[format::chunk_header_bytes], name[8];
+    unsigned char record_head[format::chunk_header_bytes], record[format::bytes_of<Record>()];
+    for (unsigned i = 0; i < 4; ++i) name[i] = static_cast<unsigned char>(r.name >> (8 * i));
+    for (unsigned i = 0; i < 4; ++i) name[4 + i] = static_cast<unsigned char>(length >> (8 * i));
+    format::write_record(r, record);
+    ::iovec const parts[] = {{name_head, sizeof name_head},
+                             {name, sizeof name},
+                             {const_cast<char*>(text), length},
+                             {record_head, sizeof record_head},
+                             {record, sizeof record}};
+    put_head(name_head, format::chunk::strings, 0, parts[1], parts[2]);
+    put_head(record_head, Record::kind, time, parts[4], {nullptr, 0});
+    append(parts, 5);
+}
+
+}  // namespace
+
+void note(format::compile_record r, char const* text, uint64_t time) { note_any(r, text, time); }
+void note(format::child_record r, char const* text, uint64_t time) { note_any(r, text, time); }
+
+[[gnu::noinline]] void note_process(uint32_t pid, uint32_t parent, uint32_t what, char const* name, uint32_t status) {
+    format::child_record r;
+    r.pid = pid;
+    r.parent = parent;
+    r.event = what;
+    r.status = status;
+    r.time = now_ns();
+    note(r, name, r.time);
+}
+
+}  // namespace kiln::companion

@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Standing in for what starts processes, becomes another program, or collects a child: what is told of them, and what they are started
+// with where they cannot load us.
+#include "processes.hpp"
+
+#include "audit/raised_rights.hpp"
+#include "events.hpp"
+#include "file_limit.hpp"
+#include "raw_files.hpp"
+
+#include <cerrno>
+#include <climits>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <wordexp.h>
+
+namespace kiln::companion {
+
+namespace {
+
+// Whether what it becomes can be recorded: it has what we put around it, and no more rights than who starts it.
+constexpr uint32_t nothing = 0, asked_for = 3, collected = 4, out_of_sight = 5, unmade = 6;
+using kiln::audit::raises_rights;
+// Whether there is an environment where it is said to be: exec says EFAULT where there is none, and so must we not fall over it. A few at a
+// time: stacks may be small.
+[[gnu::noinline]] bool can_be_read(char* const* environment) {
+    constexpr std::size_t some = 8;
+    char* entries[some];
+    char first[some];
+    ::iovec from[some];
+    auto const read = [&](void* to, std::size_t bytes, std::size_t count) {
+        ::iovec const here{to, bytes * count};
+        return ::process_vm_readv(::getpid(), &here, 1, from, count, 0);
+    };
+    for (auto const* at = environment; at != nullptr; at += some) {
+        for (std::size_t i = 0; i < some; ++i) from[i] = {const_cast<char**>(at + i), sizeof(char*)};
+        auto const bytes = read(entries, sizeof(char*), some);
+        if (bytes < 0) return errno != EFAULT;  // it may not be asked so
+        std::size_t count = 0;
+        while (count < static_cast<std::size_t>(bytes) / sizeof(char*) && entries[count] != nullptr) ++count;
+        for (std::size_t i = 0; i < count; ++i) from[i] = {entries[i], 1};
+        if (count != 0 && read(first, 1, count) != static_cast<::ssize_t>(count)) return false;
+        if (count < some) return count < static_cast<std::size_t>(bytes) / sizeof(char*);
+    }
+    return true;
+}
+uint32_t how_seen(char const* path, char* const* environment) {
+    bool has_directory = false, has_recorder = false;
+    for (auto const* at = environment; at != nullptr && *at != nullptr; ++at) {
+        has_directory = has_directory || std::strncmp(*at, "KILN_AUDIT_DIR=", 15) == 0;
+        has_recorder = has_recorder || std::strncmp(*at, "CUDA_INJECTION64_PATH=", 22) == 0;
+    }
+    return has_directory && has_recorder && !raises_rights(path) ? asked_for : out_of_sight;
+}
+void note_becoming(char const* path, uint32_t how) {
+    note_process(static_cast<uint32_t>(::getpid()), static_cast<uint32_t>(::getppid()), how, path, 0);
+}
+bool may_be_run(char const* path) { return path != nullptr && ::access(path, X_OK) == 0; }
+
+// What is to be told of an exec. Of those that are given an environment.
+[[gnu::noinline]] uint32_t exec_seen(char const* path, char* const* environment) {
+    return may_call() && may_be_run(path) && can_be_read(environment) ? how_seen(path, environment) : nothing;
+}
+// Found in PATH, and not by us.
+[[gnu::noinline]] uint32_t exec_seen_somewhere(char const* file, char* const* environment) {
+    if (file == nullptr) return nothing;
+    if (std::strchr(file, '/') != nullptr) return exec_seen(file, environment);
+    return may_call() && can_be_read(environment) && how_seen(nullptr, environment) == out_of_sight ? out_of_sight
+                                                                                                    : nothing;
+}
+// These take the environment as it is. Only where that has been emptied is there anything to say: else what it becomes tells by itself.
+bool is_whole(libc_calls const& libc) {
+    return libc.getenv("KILN_AUDIT_DIR") != nullptr && libc.getenv("CUDA_INJECTION64_PATH") != nullptr;
+}
+[[gnu::noinline]] uint32_t exec_seen_as_is(libc_calls const& libc, char const* file) {
+    if (file == nullptr || !may_call()) return nothing;
+    bool const is_path = std::strchr(file, '/') != nullptr;
+    if ((is_path && !may_be_run(file)) || (is_whole(libc) && !(is_path && raises_rights(file)))) return nothing;
+    return out_of_sight;
+}
+// One whose number is not known.
+void note_unnumbered(char const* name) { note_process(0, static_cast<uint32_t>(::getpid()), out_of_sight, name, 0); }
+
+// An exec that comes back has failed: what was told of it is taken back.
+template <class Exec>
+int tell_and(uint32_t how, char const* path, Exec const& exec) {
+    if (how != nothing) note_becoming(path, how);
+    int const status = exec();
+    if (how != nothing) note_becoming(path, unmade);
+    return status;
+}
+
+// ---- processes that cannot load us
+
+// The loader would say so on the program's standard error, or end it where there is no room for another libc. Nor is there any for a GPU.
+constexpr ::rlim_t least_room = ::rlim_t{64} << 20;
+char companion[PATH_MAX];
+bool can_be_loaded() {
+    if (!may_call()) return false;  // what we ask for would be the end of what it becomes
+    ::rlimit room{};
+    if (::getrlimit(RLIMIT_AS, &room) == 0 && room.rlim_cur < least_room) return false;
+    int const fd = kiln::audit::open_raw(companion, O_RDONLY | O_CLOEXEC);  // as who runs now, below the root of now
+    if (fd >= 0) kiln::audit::close_raw(fd);
+    return fd >= 0;
+}
+
+// Where we stand among the names in LD_AUDIT; null: nowhere.
+char* our_name_in(char* list) {
+    auto const length = std::strlen(companion);
+    for (auto* at = list; length != 0 && (at = std::strstr(at, companion)) != nullptr; ++at)
+        if ((at == list || at[-1] == ':') && (at[length] == '\0' || at[length] == ':')) return at;
+    return nullptr;
+}
+void take_us_out(char* list) {
+    auto* const at = our_name_in(list);
+    if (at == nullptr) return;
+    auto const* const rest = at + std::strlen(companion);
+    if (*rest == ':') std::memmove(at, rest + 1, std::strlen(rest + 1) + 1);
+    else *(at == list ? at : at - 1) = '\0';
+}
+constexpr char audit_variable[] = "LD_AUDIT=";
+char* audit_list(char* entry) {
+    return std::strncmp(entry, audit_variable, sizeof audit_variable - 1) == 0 ? entry + sizeof audit_variable - 1
+                                                                               : nullptr;
+}
+
+// With an environment in which we are only where we can be loaded.
+template <class Start>
+int in_fitting(char* const* environment, Start const& start) {
+    if (may_call() && !can_be_read(environment)) return start(environment);
+    std::size_t count = 0, ours = 0, longest = 0;
+    for (; environment != nullptr && environment[count] != nullptr; ++count)
+        if (auto* const list = audit_list(environment[count]); list != nullptr && our_name_in(list) != nullptr) {
+            ours = count + 1;
+            longest = std::strlen(environment[count]);
+        }
+    if (ours == 0 || can_be_loaded()) return start(environment);
+    auto** const fitting = static_cast<char**>(__builtin_alloca((count + 1) * sizeof(char*)));
+    auto* const entry = static_cast<char*>(__builtin_alloca(longest + 1));
+    std::memcpy(fitting, environment, (count + 1) * sizeof(char*));
+    take_us_out(audit_list(fitting[ours - 1] = std::strcpy(entry, environment[ours - 1])));
+    return start(fitting);
+}
+
+using execve_like = int (*)(char const*, char* const*, char* const*);
+using execv_like = int (*)(char const*, char* const*);
+[[gnu::noinline]] int exec_with(uint32_t how, execve_like real, char const* path, char* const* arguments,
+                                char* const* environment) {
+    return tell_and(how, path, [&] {
+        return in_fitting(environment, [&](char* const* fitting) { return real(path, arguments, fitting); });
+    });
+}
+// The variable is in the program's own memory, and means nothing to anybody but the loader of what comes.
+[[gnu::noinline]] void fit_environment(libc_calls const& libc) {
+    if (auto* const list = libc.getenv("LD_AUDIT"); list != nullptr && !can_be_loaded()) take_us_out(list);
+}
+[[gnu::noinline]] int exec_as_is(libc_calls const& libc, execv_like real, char const* file, char* const* arguments) {
+    return tell_and(exec_seen_as_is(libc, file), file, [&] {
+        fit_environment(libc);
+        return real(file, arguments);
+    });
+}
+// Before libc itself starts a shell, with the environment as it is.
+[[gnu::noinline]] void prepare_shell(libc_calls const& libc) {
+    if (may_call() && !is_whole(libc)) note_unnumbered("sh");
+    fit_environment(libc);
+}
+
+// Functions of libc, by the name of what stands for them: kept apart by their originals.
+#define KILN_SEEN(name, ...)                                          \
+    struct name##_tag;                                                \
+    using name##_call = __VA_ARGS__;                                  \
+    template <std::size_t Slot>                                       \
+    name##_call name##_real() {                                       \
+        return held(originals<name##_tag, name##_call>::all[Slot]);   \
+    }                                                                 \
+    template <std::size_t Slot>                                       \
+    libc_calls const& name##_libc() {                                 \
+        return *held(originals<name##_tag, name##_call>::libc[Slot]); \
+    }
+
+KILN_SEEN(execve, execve_like)
+template <std::size_t Slot>
+int seen_execve(char const* path, char* const* arguments, char* const* environment) {
+    return exec_with(exec_seen(path, environment), execve_real<Slot>(), path, arguments, environment);
+}
+KILN_SEEN(execvpe, execve_like)
+template <std::size_t Slot>
+int seen_execvpe(char const* file, char* const* arguments, char* const* environment) {
+    return exec_with(exec_seen_somewhere(file, environment), execvpe_real<Slot>(), file, arguments, environment);
+}
+KILN_SEEN(execv, execv_like)
+template <std::size_t Slot>
+int seen_execv(char const* path, char* const* arguments) {
+    return exec_as_is(execv_libc<Slot>(), execv_real<Slot>(), path, arguments);
+}
+KILN_SEEN(execvp, execv_like)
+template <std::size_t Slot>
+int seen_execvp(char const* file, char* const* arguments) {
+    return exec_as_is(execvp_libc<Slot>(), execvp_real<Slot>(), file, arguments);
+}
+
+// A descriptor as a path, for who asks about it.
+struct descriptor_path {
+    char text[32];
+    explicit descriptor_path(int fd) { put(put(text, "/proc/self/fd/"), static_cast<uint32_t>(fd)); }
+};
+using fexecve_like = int (*)(int, char* const*, char* const*);
+[[gnu::noinline]] int exec_descriptor(fexecve_like real, int fd, char* const* arguments, char* const* environment) {
+    descriptor_path const path{fd};
+    return tell_and(exec_seen(path.text, environment), path.text, [&] {
+        return in_fitting(environment, [&](char* const* fitting) { return real(fd, arguments, fitting); });
+    });
+}
+KILN_SEEN(fexecve, fexecve_like)
+template <std::size_t Slot>
+int seen_fexecve(int fd, char* const* arguments, char* const* environment) {
+    return exec_descriptor(fexecve_real<Slot>(), fd, arguments, environment);
+}
+using execveat_like = int (*)(int, char const*, char* const*, char* const*, int);
+[[gnu::noinline]] int exec_below(execveat_like real, int folder, char const* path, char* const* arguments,
+                                 char* const* environment, int flags) {
+    descriptor_path const itself{folder};
+    auto const* told = path;
+    uint32_t how = nothing;
+    if (path != nullptr && *path == '\0') how = exec_seen(told = itself.text, environment);
+    else if (path != nullptr && may_call() && ::faccessat(folder, path, X_OK, 0) == 0 && can_be_read(environment))
+        how = how_seen(folder == AT_FDCWD || *path == '/' ? path : nullptr, environment);
+    return tell_and(how, told, [&] {
+        return in_fitting(environment,
+                          [&](char* const* fitting) { return real(folder, path, arguments, fitting, flags); });
+    });
+}
+KILN_SEEN(execveat, execveat_like)
+template <std::size_t Slot>
+int seen_execveat(int folder, char const* path, char* const* arguments, char* const* environment, int flags) {
+    return exec_below(execveat_real<Slot>(), folder, path, arguments, environment, flags);
+}
+
+// Arguments one by one become what the calls with a list take, as libc does it. After them comes the environment where `exec` is null.
+[[gnu::noinline]] int exec_words(libc_calls const& libc, execv_like exec, char const* path, char const* first,
+                                 std::va_list words) {
+    std::va_list again;
+    va_copy(again, words);
+    std::size_t count = first == nullptr ? 0 : 1;
+    while (count != 0 && va_arg(again, char*) != nullptr) ++count;
+    va_end(again);
+    auto** const list = static_cast<char**>(__builtin_alloca((count + 1) * sizeof(char*)));
+    list[0] = const_cast<char*>(first);
+    for (std::size_t i = 1; i <= count; ++i) list[i] = va_arg(words, char*);
+    if (exec != nullptr) return exec_as_is(libc, exec, path, list);
+    auto* const environment = va_arg(words, char* const*);
+    return exec_with(exec_seen(path, environment), libc.execve, path, list, environment);
+}
+KILN_SEEN(execl, int (*)(char const*, char const*, ...))
+template <std::size_t Slot>
+int seen_execl(char const* path, char const* first, ...) {
+    std::va_list words;
+    va_start(words, first);
+    int const status = exec_words(execl_libc<Slot>(), execl_libc<Slot>().execv, path, first, words);
+    va_end(words);
+    return status;
+}
+KILN_SEEN(execlp, int (*)(char const*, char const*, ...))
+template <std::size_t Slot>
+int seen_execlp(char const* file, char const* first, ...) {
+    std::va_list words;
+    va_start(words, first);
+    int const status = exec_words(execlp_libc<Slot>(), execlp_libc<Slot>().execvp, file, first, words);
+    va_end(words);
+    return status;
+}
+KILN_SEEN(execle, int (*)(char const*, char const*, ...))
+template <std::size_t Slot>
+int seen_execle(char const* path, char const* first, ...) {
+    std::va_list words;
+    va_start(words, first);
+    int const status = exec_words(execle_libc<Slot>(), nullptr, path, first, words);
+    va_end(words);
+    return status;
+}
+
+KILN_SEEN(system, int (*)(char const*))
+template <std::size_t Slot>
+int seen_system(char const* command) {
+    if (command != nullptr) prepare_shell(system_libc<Slot>());
+    return system_real<Slot>()(command);
+}
+KILN_SEEN(popen, ::FILE* (*)(char const*, char const*))
+template <std::size_t Slot>
+::FILE* seen_popen(char const* command, char const* how) {
+    prepare_shell(popen_libc<Slot>());
+    return popen_real<Slot>()(command, how);
+}
+[[gnu::noinline]] bool has_command(char const* words, int flags) {
+    return words != nullptr && (flags & WRDE_NOCMD) == 0 &&
+           (std::strchr(words, '`') != nullptr || std::strstr(words, "$(") != nullptr);
+}
+KILN_SEEN(wordexp, int (*)(char const*, ::wordexp_t*, int))
+template <std::size_t Slot>
+int seen_wordexp(char const* words, ::wordexp_t* to, int flags) {
+    if (has_command(words, flags)) prepare_shell(wordexp_libc<Slot>());
+    return wordexp_real<Slot>()(words, to, flags);
+}
+
+using any_spawn_call = int (*)(::pid_t*, char const*, ::posix_spawn_file_actions_t const*, ::posix_spawnattr_t const*,
+                               char* const*, char* const*);
+[[gnu::noinline]] int spawn_and_tell(any_spawn_call real, ::pid_t* to, char const* path,
+                                     ::posix_spawn_file_actions_t const* actions, ::posix_spawnattr_t const* how,
+                                     char* const* arguments, char* const* environment) {
+    ::pid_t child = 0;
+    int const status = in_fitting(
+        environment, [&](char* const* fitting) { return real(&child, path, actions, how, arguments, fitting); });
+    if (status != 0) return status;
+    if (to != nullptr) *to = child;
+    if (may_call())
+        note_process(static_cast<uint32_t>(child), static_cast<uint32_t>(::getpid()), how_seen(path, environment),
+                     path == nullptr ? "?" : path, 0);
+    return 0;
+}
+// Those of glibc 2.39 that give a descriptor of the process.
+[[gnu::noinline]] int spawn_unnumbered(any_spawn_call real, int* to, char const* path,
+                                       ::posix_spawn_file_actions_t const* actions, ::posix_spawnattr_t const* how,
+                                       char* const* arguments, char* const* environment) {
+    int const status =
+        in_fitting(environment, [&](char* const* fitting) { return real(to, path, actions, how, arguments, fitting); });
+    if (status == 0 && may_call() && how_seen(path, environment) == out_of_sight)
+        note_unnumbered(path == nullptr ? "?" : path);
+    return status;
+}
+KILN_SEEN(spawn, any_spawn_call)
+template <std::size_t Slot>
+int seen_spawn(::pid_t* to, char const* path, ::posix_spawn_file_actions_t const* actions,
+               ::posix_spawnattr_t const* how, char* const* arguments, char* const* environment) {
+    return spawn_and_tell(spawn_real<Slot>(), to, path, actions, how, arguments, environment);
+}
+KILN_SEEN(spawnp, any_spawn_call)
+template <std::size_t Slot>
+int seen_spawnp(::pid_t* to, char const* path, ::posix_spawn_file_actions_t const* actions,
+                ::posix_spawnattr_t const* how, char* const* arguments, char* const* environment) {
+    return spawn_and_tell(spawnp_real<Slot>(), to, path, actions, how, arguments, environment);
+}
+KILN_SEEN(pidfd_spawn, any_spawn_call)
+template <std::size_t Slot>
+int seen_pidfd_spawn(int* to, char const* path, ::posix_spawn_file_actions_t const* actions,
+                     ::posix_spawnattr_t const* how, char* const* arguments, char* const* environment) {
+    return spawn_unnumbered(pidfd_spawn_real<Slot>(), to, path, actions, how, arguments, environment);
+}
+KILN_SEEN(pidfd_spawnp, any_spawn_call)
+template <std::size_t Slot>
+int seen_pidfd_spawnp(int* to, char const* path, ::posix_spawn_file_actions_t const* actions,
+                      ::posix_spawnattr_t const* how, char* const* arguments, char* const* environment) {
+    return spawn_unnumbered(pidfd_spawnp_real<Slot>(), to, path, actions, how, arguments, environment);
+}
+
+// The status is written by who collects a child, and by nobody where there was none to collect. One that stopped, or goes on, is there still.
+[[gnu::noinline]] void note_end(::pid_t child, int const* status) {
+    if (child > 0 && (WIFEXITED(*status) || WIFSIGNALED(*status)) && may_call())
+        note_process(static_cast<uint32_t>(child), static_cast<uint32_t>(::getpid()), collected, "",
+                     static_cast<uint32_t>(*status));
+}
+template <class Wait>
+::pid_t collect(int* status, Wait const& wait) {
+    int mine = 0;
+    auto* const to = status == nullptr ? &mine : status;
+    auto const child = wait(to);
+    note_end(child, to);
+    return child;
+}
+KILN_SEEN(waitpid, ::pid_t (*)(::pid_t, int*, int))
+[[gnu::noinline]] ::pid_t collect_one(::pid_t which, int* status, int options, waitpid_call real) {
+    return collect(status, [&](int* to) { return real(which, to, options); });
+}
+template <std::size_t Slot>
+::pid_t seen_waitpid(::pid_t which, int* status, int options) {
+    return collect_one(which, status, options, waitpid_real<Slot>());
+}
+KILN_SEEN(wait4, ::pid_t (*)(::pid_t, int*, int, ::rusage*))
+[[gnu::noinline]] ::pid_t collect_with_use(::pid_t which, int* status, int options, ::rusage* used, wait4_call real) {
+    return collect(status, [&](int* to) { return real(which, to, options, used); });
+}
+template <std::size_t Slot>
+::pid_t seen_wait4(::pid_t which, int* status, int options, ::rusage* used) {
+    return collect_with_use(which, status, options, used, wait4_real<Slot>());
+}
+KILN_SEEN(wait, ::pid_t (*)(int*))
+[[gnu::noinline]] ::pid_t collect_any(int* status, wait_call real) {
+    return collect(status, [&](int* to) { return real(to); });
+}
+template <std::size_t Slot>
+::pid_t seen_wait(int* status) {
+    return collect_any(status, wait_real<Slot>());
+}
+KILN_SEEN(wait3, ::pid_t (*)(int*, int, ::rusage*))
+[[gnu::noinline]] ::pid_t collect_any_with_use(int* status, int options, ::rusage* used, wait3_call real) {
+    return collect(status, [&](int* to) { return real(to, options, used); });
+}
+template <std::size_t Slot>
+::pid_t seen_wait3(int* status, int options, ::rusage* used) {
+    return collect_any_with_use(status, options, used, wait3_real<Slot>());
+}
+// The same of what waitid() tells.
+[[gnu::noinline]] void note_end_of(::siginfo_t const& about) {
+    bool const has_exited = about.si_code == CLD_EXITED;
+    if (!has_exited && about.si_code != CLD_KILLED && about.si_code != CLD_DUMPED) return;
+    int const status = has_exited ? about.si_status << 8 : about.si_status;
+    note_end(about.si_pid, &status);
+}
+KILN_SEEN(waitid, int (*)(::idtype_t, ::id_t, ::siginfo_t*, int))
+[[gnu::noinline]] int collect_by_id(::idtype_t which, ::id_t id, ::siginfo_t* about, int options, waitid_call real) {
+    ::siginfo_t mine{};
+    auto* const to = about == nullptr ? &mine : about;
+    int const status = real(which, id, to, options);
+    if (status == 0 && (options & WNOWAIT) == 0) note_end_of(*to);
+    return status;
+}
+template <std::size_t Slot>
+int seen_waitid(::idtype_t which, ::id_t id, ::siginfo_t* about, int options) {
+    return collect_by_id(which, id, about, options, waitid_real<Slot>());
+}
+
+// ---- processes that lock themselves in
+
+// Known before it is so: from then on nobody may ask.
+template <class Lock>
+auto lock_in(Lock const& lock) {
+    bool const before = set_locked_in(true);
+    auto const status = lock();
+    if (status < 0) set_locked_in(before);
+    return status;
+}
+// In registers, however many were given: libc takes them all, too.
+using word = unsigned long;
+KILN_SEEN(prctl, int (*)(int, word, word, word, word))
+[[gnu::noinline]] int lock_by_prctl(word a, word b, word c, word d, prctl_call real) {
+    return lock_in([&] { return real(PR_SET_SECCOMP, a, b, c, d); });
+}
+template <std::size_t Slot>
+int seen_prctl(int what, word a, word b, word c, word d) {
+    auto const real = prctl_real<Slot>();
+    return what == PR_SET_SECCOMP ? lock_by_prctl(a, b, c, d, real) : real(what, a, b, c, d);
+}
+// The last of six is in the caller's memory, which is ours to read and, where it was not given, not to write: so they are read one by one.
+KILN_SEEN(syscall, long (*)(long, ...))
+[[gnu::noinline]] long call_system(syscall_call real, long number, word const (&w)[6]) {
+    auto const call = [&] { return real(number, w[0], w[1], w[2], w[3], w[4], w[5]); };
+    bool const locks = (number == SYS_prctl && w[0] == PR_SET_SECCOMP) ||
+                       (number == SYS_seccomp && (w[0] == SECCOMP_SET_MODE_STRICT || w[0] == SECCOMP_SET_MODE_FILTER));
+    return locks ? lock_in(call) : call();
+}
+template <std::size_t Slot>
+long seen_syscall(long number, ...) {
+    std::va_list words;
+    va_start(words, number);
+    word w[6];
+    for (auto& one : w) one = va_arg(words, word);
+    va_end(words);
+    return call_system(syscall_real<Slot>(), number, w);
+}
+
+}  // namespace
+
+void* observed_of_libc(char const* name, void* original, libc_calls const& libc) {
+    constexpr std::make_index_sequence<slots> all;
+    if (original == nullptr || name == nullptr) return original;
+#define KILN_OBSERVE(called, which) \
+    if (is(name, called)) return KILN_STAND_IN(which##_tag, which##_call, seen_##which)(original, &libc, all)
+    KILN_OBSERVE("execve", execve);
+    KILN_OBSERVE("execvpe", execvpe);
+    KILN_OBSERVE("execv", execv);
+    KILN_OBSERVE("execvp", execvp);
+    KILN_OBSERVE("fexecve", fexecve);
+    KILN_OBSERVE("execveat", execveat);
+    KILN_OBSERVE("execl", execl);
+    KILN_OBSERVE("execlp", execlp);
+    KILN_OBSERVE("execle", execle);
+    KILN_OBSERVE("system", system);
+    KILN_OBSERVE("popen", popen);
+    KILN_OBSERVE("posix_spawn", spawn);
+    KILN_OBSERVE("posix_spawnp", spawnp);
+    KILN_OBSERVE("waitpid", waitpid);
+    KILN_OBSERVE("wait4", wait4);
+    KILN_OBSERVE("wait", wait);
+    KILN_OBSERVE("wait3", wait3);
+    KILN_OBSERVE("waitid", waitid);
+    KILN_OBSERVE("wordexp", wordexp);
+    KILN_OBSERVE("pidfd_spawn", pidfd_spawn);
+    KILN_OBSERVE("pidfd_spawnp", pidfd_spawnp);
+    KILN_OBSERVE("prctl", prctl);
+    KILN_OBSERVE("syscall", syscall);
+#undef KILN_OBSERVE
+    return original;
+}
+
+namespace {
+
+// Found without the loader, whose lock another thread may hold where somebody forks. The names follow the symbols in every glibc.
+void* function_of(link_map const* map, char const* name) {
+    Elf64_Sym const* symbol = nullptr;
+    char const* names = nullptr;
+    for (auto const* d = map->l_ld; d != nullptr && d->d_tag != DT_NULL; ++d) {
+        if (d->d_tag == DT_SYMTAB) symbol = reinterpret_cast<Elf64_Sym const*>(d->d_un.d_ptr);
+        if (d->d_tag == DT_STRTAB) names = reinterpret_cast<char const*>(d->d_un.d_ptr);
+    }
+    if (symbol == nullptr || reinterpret_cast<uintptr_t>(symbol) < map->l_addr || names == nullptr) return nullptr;
+    for (; reinterpret_cast<char const*>(symbol + 1) <= names; ++symbol)
+        if (symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
+            is(names + symbol->st_name, name))
+            return reinterpret_cast<void*>(map->l_addr + symbol->st_value);
+    return nullptr;
+}
+
+template <class Call>
+bool find(link_map const* map, Call& to, char const* name) {
+    to = reinterpret_cast<Call>(function_of(map, name));
+    return to != nullptr;
+}
+}  // namespace
+
+libc_calls const* calls_of(link_map const* map) {
+    static libc_calls known[slots];
+    for (auto& k : known) {
+        if (k.base != 0 && k.base != map->l_addr) continue;
+        libc_calls fresh{.base = map->l_addr};
+        if (!find(map, fresh.getenv, "getenv") || !find(map, fresh.execv, "execv") ||
+            !find(map, fresh.execvp, "execvp") || !find(map, fresh.execve, "execve"))
+            return nullptr;
+        k = fresh;
+        return &k;
+    }
+    return nullptr;
+}
+
+void remember_our_name() {
+    constexpr char file[] = "/libkiln-companion.so";
+    auto const* const list = std::getenv("LD_AUDIT");
+    auto const* const at = list == nullptr ? nullptr : std::strstr(list, file);
+    if (at == nullptr) return;
+    auto const* from = at;
+    while (from > list && from[-1] != ':') --from;
+    auto const length = static_cast<std::size_t>(at - from) + sizeof file - 1;
+    if (length >= sizeof companion) return;
+    std::memcpy(companion, from, length);
+    companion[length] = '\0';
+}
+
+}  // namespace kiln::companion
