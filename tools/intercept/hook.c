@@ -405,7 +405,7 @@ static int is_own_spelling(char const* name, char const* slash) {
 
 // ---- what is left alone
 
-// A line of the run's log, as run_log.cpp reads it. Nobody made the log yet: it is made as long as the run's door is there.
+// A line of the run's log, as to_line() of run_log.cpp writes it. Nobody made the log yet: it is made as long as the run's door is there.
 static void say_left_alone(char const* name, char const* why) {
     char line[3 * MOST_PATH], shown[MOST_PATH], door[MOST_PATH], process[24];
     size_t const n = length_of(log_file);
@@ -418,7 +418,7 @@ static void say_left_alone(char const* name, char const* why) {
     write_decimal(process, bare_getpid());
     char const* const library = starts_with(last_slash(name) + 1, "libnvrtc") ? "nvrtc" : "nvjitlink";
     size_t const length = join(line, sizeof line, "forwarded\t", process, "\t0\t\t", library, "\t", shown,
-                               "\t-\t0\t0\t-\t-\t-\t", LEFT_ALONE_MARK, why, "\n", (char*)0);
+                               "\t-\t0\t0\t0\t-\t-\t-\t", LEFT_ALONE_MARK, why, "\n", (char*)0);
     int const make = has_door && exists(door) ? O_CREAT : 0;
     int const fd = bare_open(log_file, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | make, 0600);
     struct stat about;
