@@ -21,6 +21,8 @@ int filters_at_start() noexcept {
 // When the library is loaded: programs may change their environment.
 int const at_start = filters_at_start();
 
+std::atomic<bool> known{false};
+
 }  // namespace
 
 std::optional<int> filters_of_this_thread() noexcept {
@@ -33,9 +35,10 @@ std::optional<int> filters_of_this_thread() noexcept {
     return count < 0 ? std::nullopt : std::optional{count};
 }
 
+bool was_shut_in() noexcept { return known.load(std::memory_order_relaxed); }
+
 bool is_shut_in() noexcept {
-    static std::atomic<bool> known{false};
-    if (at_start < 0 || known.load(std::memory_order_relaxed)) return at_start >= 0;
+    if (at_start < 0 || was_shut_in()) return at_start >= 0;
     auto const now = filters_of_this_thread();
     if (now && *now <= at_start) return false;
     known.store(true, std::memory_order_relaxed);

@@ -14,5 +14,7 @@ namespace kiln::intercept {
 
 // More filters than `kiln run` has, as it has told in KILN_RUN_FILTERS, or no way to know any more. Once shut in, for ever.
 [[nodiscard]] bool is_shut_in() noexcept;
+// The same as the last look found it, which costs nothing.
+[[nodiscard]] bool was_shut_in() noexcept;
 
 }  // namespace kiln::intercept

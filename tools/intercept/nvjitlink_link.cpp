@@ -38,7 +38,7 @@ foreign_id id_of(link_record const& k, base::digest const& step, std::string_vie
 }
 
 void tell(link_record const& k, happening h) {
-    if (is_shut_in()) return;
+    if (was_shut_in()) return;
     auto const id = id_of(k, {}, kind_nvjitlink);
     h.program = id.name;
     h.target = id.target;

@@ -313,7 +313,7 @@ int compile_request::forbidden() {
 
 int compile_request::run() {
     if (p_.real != nullptr || p_.answer || p_.failure) return without_us("compiled again");
-    if (auto why = self().not_serving(); !why.empty()) return without_us(std::move(why));
+    if (auto why = self().not_serving_otherwise(); !why.empty()) return without_us(std::move(why));
     if (auto const option = unkeepable_option(options_); !option.empty()) return without_us(std::string{option});
     if (depends_on_the_time(p_.asked, options_)) return without_us("it asks for the time");
     if (directory_.empty() && tells_directory(options_)) return without_us("the working directory is gone");

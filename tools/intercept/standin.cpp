@@ -44,6 +44,8 @@ std::string path_of_real(void const* own) {
 
 constinit base::made_once<standin> only;
 
+constexpr std::string_view of_its_own = "the program is under a filter of system calls of its own";
+
 base::file_state state_of_file(std::string const& path) {
     base::file_look about;
     return base::look_at(path.c_str(), about) == 0 ? about.state : base::file_state{};
@@ -134,7 +136,7 @@ standin::standin(std::string_view library, void const* own, base::config const& 
       store{settings, variable("KILN_RUN_CAPSULE")},
       workers{variable("KILN_RUN_WORKERS")},
       library_{library},
-      program_{is_shut_in() ? std::string{} : name_of_this_program()},
+      program_{was_shut_in() ? std::string{} : name_of_this_program()},
       log_{variable("KILN_RUN_LOG")},
       requests_{variable("KILN_RUN_REQUESTS")},
       recent_{variable("KILN_RUN_RECENT")},
@@ -144,7 +146,7 @@ standin::standin(std::string_view library, void const* own, base::config const& 
     else if (jit == "warn") jit_ = jit_policy::warn;
     remember_compilers(settings);
     store.tell_rejections_to([this](store::address const& at, store::miss why) { tell_rejection(at, why); });
-    if (!is_shut_in()) store.headers().look_at(variable("KILN_RUN_KNOWN"));
+    if (!was_shut_in()) store.headers().look_at(variable("KILN_RUN_KNOWN"));
 }
 
 void standin::record(base::digest const& request, foreign_job const& what) const {
@@ -175,8 +177,9 @@ void standin::take_shared_headers() {
     if (data && *data) store.headers().take(decode_known_files(**data));
 }
 
-std::string standin::not_serving() {
-    if (is_shut_in()) return "the program is under a filter of system calls of its own";
+std::string standin::not_serving() { return is_shut_in() ? std::string{of_its_own} : not_serving_otherwise(); }
+
+std::string standin::not_serving_otherwise() {
     if (compile::trust_of_process() == compile::trust::secure) return "raised privileges";
     if (store.empty()) return "no cache directory";
     if (auto name = compile::result_changing_variable(environ); !name.empty()) return name + " is set";
@@ -212,7 +215,7 @@ void standin::tell_rejection(store::address const& at, store::miss why) noexcept
 }
 
 void standin::tell(happening h) noexcept {
-    if (is_shut_in()) return;
+    if (was_shut_in()) return;
     h.process = static_cast<int>(::getpid());
     (void)guarded(0, 0, [&] {
         h.library = library_;

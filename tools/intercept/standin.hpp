@@ -69,6 +69,8 @@ public:
     [[nodiscard]] bool verifies() const noexcept { return verifies_; }
     // Why nothing is served in this process at this moment; empty when it is.
     [[nodiscard]] std::string not_serving();
+    // The same, where it was just asked whether the program has shut itself in.
+    [[nodiscard]] std::string not_serving_otherwise();
     // Which headers this process had to read, for the next run to have them read ahead.
     void tell_headers();
     // Headers that the compiler read just now: for this process, and for others that waited for what was made.
