@@ -89,6 +89,8 @@ def struct(name: str, fields: str) -> Struct:
     >>> kiln.struct("point", "float x, y;").size
     8
     """
+    if not isinstance(name, str) or not isinstance(fields, str):
+        raise TypeError(f"struct: name is a {typed(name)} and fields are a {typed(fields)}; both must be str")
     if not name.isidentifier():
         raise wrong(f"struct '{name}': its name is no word that C++ would take")
     offset, align = 0, 1
@@ -212,6 +214,10 @@ class Op(_Value):
         return self._made[0]
 
 
+def typed(x: object) -> str:
+    return type(x).__name__
+
+
 class _OpMaker:
     """`kiln.op("a + b > s ? s : a + b", s=numpy.int32(100))`: of `a` and `b`, and of `s` where a value is captured. Or as a lambda,
     `kiln.op(lambda a, b, s: min(a + b, s), s=numpy.int32(100))`: arithmetic, comparisons, `x if c else y`, min, max, abs."""
@@ -220,6 +226,8 @@ class _OpMaker:
         state, state_type = captured(s, type)
         if callable(text):
             return _of_python(text, state, state_type)
+        if not isinstance(text, str):
+            raise TypeError(f"op: a {typed(text)} is no operator; it must be text of a and b, or a lambda")
         if not text.strip():
             raise wrong("op: there is no operator in an empty text: write kiln.op('a + b')")
         return Op("expression", text, state=state, state_type=state_type)
@@ -290,9 +298,10 @@ def as_op(given: Operator) -> Op:
         if given not in BUILTIN:
             return Op("expression", given)
         return _BUILTIN_OPS.get(given) or _BUILTIN_OPS.setdefault(given, Op("builtin", "", given))
-    code = getattr(given, "__code__", None)
+    code: Any = getattr(given, "__code__", None)
     known = _FROM_CODE.get(code) if code is not None else None
-    if known is None:
+    # Equal code means something else beside another min, max or abs.
+    if known is None or any(name in code.co_names and name in given.__globals__ for name in ("min", "max", "abs")):
         known = _of_python(given, b"", None)
         _FROM_CODE[given.__code__] = known
     return known

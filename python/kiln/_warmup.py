@@ -155,7 +155,7 @@ class Plan:
 
 @contextlib.contextmanager
 def record(file: str | os.PathLike[str]) -> Iterator[None]:
-    """Writes down what the program asks for, to the end of the block.
+    """Writes down what the program asks for, to the end of the block; kiln.IoError then, where it cannot be written.
 
     >>> with kiln.record("app.profile"):
     ...     kiln.requires("app", ["exclusive_scan_i32"]).demand(archs=["sm_90"])
@@ -165,6 +165,7 @@ def record(file: str | os.PathLike[str]) -> Iterator[None]:
         yield
     finally:
         recording.stop()
+    recording.check()
 
 
 class Replayed:
@@ -186,8 +187,12 @@ def replay(file: str | os.PathLike[str], *, archs: Sequence[str] = (), bundle: s
     0
     """
     if bundle is not None:
-        from ._bundles import run_replay
+        from ._bundles import run_replay, want_file
+        from ._errors import NotFound
 
+        if not os.path.exists(os.fspath(file)):
+            raise NotFound(f"{os.fspath(file)}: no such profile")
+        want_file("replay", bundle)
         words = [os.fspath(file), "-o", os.fspath(bundle)]
         if archs:
             words += ["--arch", ",".join(archs)]
