@@ -94,6 +94,7 @@ def struct(name: str, fields: str) -> Struct:
     if not name.isidentifier():
         raise wrong(f"struct '{name}': its name is no word that C++ would take")
     offset, align = 0, 1
+    seen: set[str] = set()
     for declaration in filter(None, (part.strip() for part in fields.split(";"))):
         found = re.fullmatch(r"((?:unsigned |signed |long )*\w+)\s+([\w\s,\[\]]+)", declaration)
         if not found or found[1].strip() not in _C_TYPES:
@@ -104,6 +105,10 @@ def struct(name: str, fields: str) -> Struct:
             count = re.fullmatch(r"\s*\w+\s*(?:\[\s*(\d+)\s*\])?\s*", member)
             if not count:
                 raise wrong(f"struct '{name}': cannot read '{member.strip()}'")
+            word = member.partition("[")[0].strip()
+            if word in seen:
+                raise wrong(f"struct '{name}': it has two fields '{word}'")
+            seen.add(word)
             align = max(align, size)
             offset = -(-offset // size) * size + size * int(count[1] or 1)
     size = -(-offset // align) * align
@@ -174,6 +179,7 @@ def element(given: ItemType | None) -> _kiln.ElementType:
     return _kiln.ElementType.scalar(name)
 
 
+_MEANT = ("add", "sum", "minimum", "maximum", "times", "mul", "prod", "product", "and", "or", "xor", "bitwise_and", "bitwise_or", "bitwise_xor")  # NumPy's, and others'
 BUILTIN = ("plus", "multiply", "min", "max", "bit_and", "bit_or", "bit_xor", "less", "greater", "equal")
 
 
@@ -296,6 +302,8 @@ def as_op(given: Operator) -> Op:
         return given
     if isinstance(given, str):
         if given not in BUILTIN:
+            if given.strip().lower() in _MEANT or given.strip().lower() in BUILTIN:
+                raise wrong(f"there is no operator '{given}'; there are {', '.join(BUILTIN)}, or text of a and b")
             return Op("expression", given)
         return _BUILTIN_OPS.get(given) or _BUILTIN_OPS.setdefault(given, Op("builtin", "", given))
     code: Any = getattr(given, "__code__", None)

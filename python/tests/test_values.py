@@ -318,3 +318,19 @@ def test_text_that_is_no_utf_8_is_told_all_the_same(tmp_path):
 def test_a_timeout_is_a_number():
     with pytest.raises(kiln.InvalidArgument, match="timeout is not a number"):
         kiln.Unit("timed", 'extern "C" __global__ void timed() {}').artifact("sm_90", timeout=float("nan"))
+
+
+DECLARED = {
+    "there is no operator 'minimum'; there are plus": lambda: kiln.inclusive_scan(numpy.zeros(3, "i4"), "minimum"),
+    "there is no operator ' Plus '": lambda: kiln.inclusive_scan(numpy.zeros(3, "i4"), " Plus "),
+    "it has two fields 'x'": lambda: kiln.struct("p", "int x, x;"),
+    "items of type 'int31' are not known": lambda: kiln.spec("inclusive_scan", "int31"),
+    "descending has no meaning for 'inclusive_scan'": lambda: kiln.spec("inclusive_scan", "int32", descending=True),
+    "indices has no meaning for 'radix_sort'": lambda: kiln.spec("radix_sort", "int32", indices=True),
+}
+
+
+@pytest.mark.parametrize("words", DECLARED)
+def test_what_cannot_be_is_told_where_it_is_written(words):
+    with pytest.raises(kiln.InvalidArgument, match=words):
+        DECLARED[words]()
