@@ -192,11 +192,14 @@ def replay(file: str | os.PathLike[str], *, archs: Sequence[str] = (), bundle: s
     0
     """
     if bundle is not None:
+        import glob
+
         from ._bundles import run_replay, want_file
         from ._errors import NotFound
 
-        if not os.path.exists(os.fspath(file)):
-            raise NotFound(f"{os.fspath(file)}: no such profile")
+        path = os.fspath(file)
+        if not os.path.exists(path) and not glob.glob(glob.escape(path) + ".*-*"):  # recordings beside it are read with it
+            raise NotFound(f"{path}: no such profile")
         want_file("replay", bundle)
         words = [os.fspath(file), "-o", os.fspath(bundle)]
         if archs:
