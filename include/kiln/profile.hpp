@@ -16,14 +16,18 @@ namespace KILN_PUBLIC kiln {
 // Ends a recording before its engine goes. Dropping it changes nothing.
 class recording {
 public:
-    explicit recording(std::function<void()> end) : end_{std::move(end)} {}
+    explicit recording(std::function<void()> end, std::function<result<void>()> written = {})
+        : end_{std::move(end)}, written_{std::move(written)} {}
     // What is used from now on is not written. Again: nothing.
     void stop() {
         if (auto const end = std::exchange(end_, nullptr)) end();
     }
+    // Why what was used so far is not in the file.
+    [[nodiscard]] result<void> written() const { return written_ ? written_() : result<void>{}; }
 
 private:
     std::function<void()> end_;
+    std::function<result<void>()> written_;
 };
 
 // Records from now on, until it is stopped or the engine goes. The file must not exist; where it does, FILE.<pid>-<random> is

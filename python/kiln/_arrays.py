@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from . import _kiln
@@ -18,7 +19,10 @@ def is_jax(x: Any) -> bool:
 
 
 def is_numpy(x: Any) -> bool:
-    return _library(x) == "numpy"
+    if _library(x) == "numpy":
+        return True
+    numpy = sys.modules.get("numpy")  # a class of the caller's own
+    return numpy is not None and isinstance(x, numpy.ndarray)
 
 
 def _library(x: Any) -> str:
@@ -26,12 +30,23 @@ def _library(x: Any) -> str:
 
 
 _TYPES: dict[Any, str | Struct] = {}  # of the types that were seen
+_ARRAYS: set[type[Any]] = set()  # likewise
 
 
-def type_of(x: Any) -> str | Struct:
-    found = getattr(x, "dtype", None)
-    if found is None:
-        raise TypeError(f"{type(x).__name__} is not an array: it has no dtype")
+def want_array(x: Any, what: str = "x") -> None:
+    """TypeError that names the argument and what was looked for."""
+    if type(x) in _ARRAYS:
+        return
+    if hasattr(x, "to_numpy") and not hasattr(x, "__dlpack__") and not hasattr(x, "__cuda_array_interface__"):  # of pandas, and others like it
+        raise TypeError(f"{what} is a {type(x).__name__} of {_library(x)}, not an array: pass {what}.to_numpy()")
+    if not hasattr(x, "dtype"):
+        raise TypeError(f"{what} is a {type(x).__name__}, not an array: it has neither __dlpack__ nor __cuda_array_interface__ nor the buffer protocol with a dtype")
+    _ARRAYS.add(type(x))
+
+
+def type_of(x: Any, what: str = "x") -> str | Struct:
+    want_array(x, what)
+    found = x.dtype
     known = _TYPES.get(found)
     if known is None:
         known = _TYPES[found] = type_name(found)
@@ -69,7 +84,7 @@ def empty(shape: tuple[int, ...], like: Any, *, type: str | None) -> Any:
         return _kiln.Array.empty(list(shape), type, like.ordinal)
     if library in _JAX:
         return _kiln.Array.empty(list(shape), type, device_of(like))
-    if library == "numpy":
+    if is_numpy(like):
         import numpy
 
         return numpy.empty(shape, dtype=type)
@@ -85,7 +100,7 @@ def through(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, Any], more:
     """handle(*inputs, **outputs, **more), with results of the first input's library. Arrays of the host go to the GPU and their
     results come back, where the execution mode allows it; arrays on a device are as they are."""
     library = _library(inputs[0])
-    if library == "numpy":
+    if is_numpy(inputs[0]):
         return _by_way_of_the_gpu(handle, inputs, outputs, more)
     found = handle(*inputs, **outputs, **more)
     return found if library not in _JAX else tuple(map(to_jax, found)) if isinstance(found, tuple) else to_jax(found)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _kiln
-from ._errors import Error, InvalidArgument, IoError, NotFound, make
+from ._errors import InternalError, InvalidArgument, IoError, NotFound, make
 
 _PLACES = ("bin/kiln", "../../bin/kiln")  # in a wheel; in a build tree
 
@@ -53,10 +53,20 @@ def run_replay(words: Sequence[str]) -> None:
     try:
         failed = [thing for thing in json.loads(done.stdout)["things"] if "error" in thing]
     except (ValueError, KeyError):  # a record of 'kiln run' lists requests instead
-        raise Error(said or done.stdout.strip(), done.returncode) from None
+        raise InternalError(said or done.stdout.strip(), done.returncode) from None
     first = failed[0]
     more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
     raise make(first["code"], f"{first['name']} for {first['target']}: {first['error']}{more}", 0, first.get("log", ""))
+
+
+def want_file(who: str, file: str | os.PathLike[str]) -> None:
+    """kiln.IoError where no file can be written there."""
+    path = os.fspath(file)
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise IoError(f"{who}: there is no folder '{folder}' for '{path}'")
+    if os.path.isdir(path):
+        raise IoError(f"{who}: '{path}' is a directory; name the file that is to be written")
 
 
 def build(file: str | os.PathLike[str], what: Sequence[Any], *, archs: Sequence[str], sign: str | None = None) -> None:
@@ -72,9 +82,7 @@ def build(file: str | os.PathLike[str], what: Sequence[Any], *, archs: Sequence[
     if not archs:
         raise InvalidArgument("build: name the architectures, archs=['sm_90']")
     asked = _asked("build", what)
-    folder = os.path.dirname(os.path.abspath(os.fspath(file)))
-    if not os.path.isdir(folder):
-        raise IoError(f"build: there is no folder '{folder}' for '{os.fspath(file)}'")
+    want_file("build", file)
     if sign is not None and not os.path.isfile(sign):
         raise IoError(f"build: there is no key '{sign}'; 'kiln key' makes one")
     with tempfile.TemporaryDirectory(prefix="kiln-") as scratch:
@@ -89,7 +97,7 @@ def build(file: str | os.PathLike[str], what: Sequence[Any], *, archs: Sequence[
 # As in docs/guide/settings.md, without KILN_.
 SETTINGS = ("cache_dir", "cache_path_ro", "cache_mode", "max_size", "readonly", "disable", "recache", "bundles", "bundle_key", "remote", "jit", "workers",
             "worker", "worker_memory", "compile_timeout", "pch", "cuda_path", "events", "execution_mode", "determinism", "strict", "rewrites",
-            "gpu_pool_limit", "gpu_oom_safety", "gpu_managed_memory", "nvrtc", "nvtx", "trace_launches", "profile")
+            "gpu_pool_limit", "gpu_oom_safety", "gpu_managed_memory", "nvrtc", "nvtx", "trace_launches", "profile", "toolkit_trust")
 
 # What a setting can be, where it cannot be anything. The library takes its default for what it does not understand, and says so in an event: too late
 # for whoever wrote it here.
@@ -134,6 +142,8 @@ def add_bundle(file: Any) -> None:
 
     >>> kiln.add_bundle("mylib.kiln")
     """
+    if file is None or isinstance(file, (int, bytes)):
+        raise TypeError(f"add_bundle: a {type(file).__name__} is no path")
     path = os.fspath(file) if hasattr(file, "__fspath__") else str(file)
     if _kiln.in_use():
         import warnings

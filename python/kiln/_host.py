@@ -39,13 +39,20 @@ def items(what: str, x: Any) -> Any:
     import numpy
 
     if not isinstance(x, numpy.ndarray):
-        raise InvalidArgument(f"{what} is a {type(x).__name__}; pass an array of NumPy's, as the first is")
+        raise InvalidArgument(f"{what} is a {type(x).__name__}; pass an array of NumPy's")
     if isinstance(x, numpy.ma.MaskedArray):
         raise InvalidArgument(f"{what} is a masked array, and its mask would be lost: pass x.filled(value) or x.compressed()")
     if x.ndim != 1:
         raise InvalidArgument(f"{what} has {x.ndim} dimensions; pass x.ravel()")
     if not x.dtype.isnative or (x.dtype.fields is None and x.dtype.name not in _SIZES):
-        raise InvalidArgument(f"{what} is of {x.dtype}: there are {', '.join(_SIZES)} and records of them, in this machine's byte order")
+        raise Unsupported(f"{what} is of {x.dtype}: there are {', '.join(_SIZES)} and records of them, in this machine's byte order")
+    return x
+
+
+def _integers(what: str, x: Any) -> Any:
+    """Of 32 or 64 bits, as a GPU takes them."""
+    if items(what, x).dtype.kind not in "iu" or x.dtype.itemsize < 4:
+        raise InvalidArgument(f"{what}: items of {x.dtype}; they must be integers of 32 or 64 bits")
     return x
 
 
@@ -62,9 +69,11 @@ def _start(x: Any, init: Any) -> Any:
     return out[()]
 
 
-def _ufunc(by: Op) -> Any:
+def _ufunc(by: Op, x: Any) -> Any:
     import numpy
 
+    if x.dtype.fields is not None:
+        raise Unsupported(f"x has records, which '{by.name}' has no meaning for: pass an operator of one's own, kiln.op('...'), where there is a GPU, or one field")
     # Of floats a NaN loses against a number.
     known = {"plus": numpy.add, "multiply": numpy.multiply, "min": numpy.fmin, "max": numpy.fmax, "bit_and": numpy.bitwise_and,
              "bit_or": numpy.bitwise_or, "bit_xor": numpy.bitwise_xor}
@@ -73,14 +82,16 @@ def _ufunc(by: Op) -> Any:
     return known[by.name]
 
 
-def _given(result: Any, out: Any) -> Any:
+def _given(result: Any, out: Any, what: str = "out") -> Any:
     if out is None:
         return result
-    items("out", out)
+    items(what, out)
     if out.dtype != result.dtype or len(out) < len(result):
-        raise InvalidArgument(f"out has {len(out)} items of {out.dtype}, and {len(result)} of {result.dtype} are written")
+        raise InvalidArgument(f"{what} has {len(out)} items of {out.dtype}, and {len(result)} of {result.dtype} are written")
     if not out.flags.writeable:
-        raise InvalidArgument("out cannot be written to")
+        raise InvalidArgument(f"{what} cannot be written to")
+    if not out.flags.c_contiguous:
+        raise InvalidArgument(f"{what} is not contiguous: strides {out.strides} of {out.itemsize} bytes an item; pass one in order")
     out[: len(result)] = result
     return out
 
@@ -88,11 +99,11 @@ def _given(result: Any, out: Any) -> Any:
 def scan(inclusive: bool, x: Any, by: Op, init: Any, out: Any) -> Any:
     import numpy
 
-    running = _ufunc(by).accumulate(items("x", x), dtype=x.dtype)
+    running = _ufunc(by, items("x", x)).accumulate(x, dtype=x.dtype)
     if inclusive:
         return _given(running, out)
     first = numpy.zeros(1, x.dtype) if init is None else numpy.array([_start(x, init)], x.dtype)
-    before = _ufunc(by)(first, running[:-1], dtype=x.dtype) if init is not None else running[:-1]
+    before = _ufunc(by, x)(first, running[:-1], dtype=x.dtype) if init is not None else running[:-1]
     return _given(numpy.concatenate([first, before])[: len(x)].astype(x.dtype, copy=False), out)
 
 
@@ -101,14 +112,14 @@ def reduce(x: Any, by: Op, init: Any, out: Any) -> Any:
 
     start = numpy.zeros((), items("x", x).dtype)[()] if init is None else _start(x, init)
     all = numpy.concatenate([numpy.array([start], x.dtype), x]) if init is not None or len(x) == 0 else x
-    return _given(numpy.array([_ufunc(by).reduce(all, dtype=x.dtype)], x.dtype), out)
+    return _given(numpy.array([_ufunc(by, x).reduce(all, dtype=x.dtype)], x.dtype), out)
 
 
 def segmented_reduce(x: Any, offsets: Any, by: Op, init: Any, out: Any) -> Any:
     import numpy
 
     items("x", x)
-    if items("offsets", offsets).dtype.kind not in "iu" or len(offsets) == 0:
+    if len(_integers("offsets", offsets)) == 0:
         raise InvalidArgument("offsets are integers, one more than there are segments")
     if offsets[0] < 0 or offsets[-1] > len(x) or (offsets[1:] < offsets[:-1]).any():
         raise InvalidArgument(f"offsets go from 0 to {len(x)} and never back")
@@ -123,26 +134,38 @@ def select(x: Any, mask: Any, out: Any, count: Any) -> tuple[Any, Any]:
         raise InvalidArgument("select: a built-in operator takes two items; pass a mask, or kiln.op('a > 0') where there is a GPU")
     if len(items("the mask", mask)) != len(items("x", x)):
         raise InvalidArgument(f"the mask has {len(mask)} items and x has {len(x)}")
+    if mask.dtype.itemsize != 1 or mask.dtype.kind not in "biu":
+        raise InvalidArgument(f"the mask is of {mask.dtype}; it must be of bool or 8-bit integers")
     kept = x[mask.astype(bool)]
     room = numpy.empty_like(x) if out is None else out
     _given(kept, room)
-    return room, _given(numpy.array([len(kept)], "i8"), count)
+    return room, _given(numpy.array([len(kept)], "i8"), count, "count")
 
 
-def bounds(upper: bool, sorted: Any, queries: Any, out: Any) -> Any:
+def bounds(upper: bool, sorted: Any, queries: Any, by: Op, out: Any) -> Any:
     import numpy
 
+    _want_order(by)
     if items("queries", queries).dtype != items("sorted", sorted).dtype:
         raise InvalidArgument(f"queries are of {queries.dtype} and the sorted items of {sorted.dtype}")
-    found = numpy.searchsorted(sorted, queries, "right" if upper else "left")
+    if out is not None and items("out", out).dtype not in ("i4", "i8"):
+        raise InvalidArgument(f"out is of {out.dtype}; places are int32 or int64")
+    if by.name == "greater":
+        found = len(sorted) - numpy.searchsorted(sorted[::-1], queries, "left" if upper else "right")
+    else:
+        found = numpy.searchsorted(sorted, queries, "right" if upper else "left")
     return _given(found.astype("i8" if out is None else out.dtype), out)
+
+
+def _want_order(by: Op) -> None:
+    if by.name not in ("less", "greater"):
+        raise InvalidArgument(f"'{by.name}' is no order: there are less and greater")
 
 
 def sort(keys: Any, values: Any, by: Op, out: Any, values_out: Any) -> Any:
     import numpy
 
-    if by.name not in ("less", "greater"):
-        raise InvalidArgument(f"'{by.name}' is no order: there are less and greater")
+    _want_order(by)
     if values is not None and len(items("values", values)) != len(items("keys", keys)):
         raise InvalidArgument(f"there are {len(keys)} keys and {len(values)} values")
     items("keys", keys)
@@ -152,7 +175,7 @@ def sort(keys: Any, values: Any, by: Op, out: Any, values_out: Any) -> Any:
         order = numpy.argsort(keys, kind="stable")
     if values is None:
         return _given(keys[order], out)
-    return _given(keys[order], out), _given(values[order], values_out)
+    return _given(keys[order], out), _given(values[order], values_out, "values_out")
 
 
 def unique_by_key(keys: Any, values: Any, by: Op, out: Any, values_out: Any, count: Any) -> Any:
@@ -169,8 +192,6 @@ def unique_by_key(keys: Any, values: Any, by: Op, out: Any, values_out: Any, cou
 
 
 def gather(x: Any, index: Any, out: Any) -> Any:
-    if items("index", index).dtype.kind not in "iu":
-        raise InvalidArgument(f"index is of {index.dtype}; it has integers")
-    if len(index) and (index.min() < 0 or index.max() >= len(items("x", x))):
+    if len(_integers("index", index)) and (index.min() < 0 or index.max() >= len(items("x", x))):
         raise InvalidArgument(f"index: {len(x)} items are numbered from 0 to {len(x) - 1}")
     return _given(x[index], out)

@@ -83,7 +83,14 @@ def _compiled(node: _Function) -> CodeType:
 
 
 def _program(code: CodeType) -> tuple[Any, ...]:
-    return code.co_code, code.co_consts, code.co_names, code.co_varnames
+    return code.co_code, tuple(map(_exactly, code.co_consts)), code.co_names, code.co_varnames
+
+
+def _exactly(constant: Any) -> Any:
+    """2, 2.0 and True are equal, as are 0.0 and -0.0, and mean something else."""
+    if isinstance(constant, CodeType):
+        return _program(constant)
+    return (type(constant), [_exactly(c) for c in constant]) if isinstance(constant, tuple) else (type(constant), repr(constant))
 
 
 def _no_parameter(name: str) -> str:
@@ -160,6 +167,10 @@ class _Translation:
 
     def _of_number(self, node: ast.expr, value: Any) -> str:
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value < 0:
+            if isinstance(value, int) and value <= -(1 << 63):  # its magnitude is a number without a sign
+                if value < -(1 << 63):
+                    raise self._no(node, f"'{ast.unparse(node)}' is no number of a GPU's")
+                return f"(-{(1 << 63) - 1}ll - 1)"
             return f"(-{self._of_number(node, -value)})"
         if isinstance(value, bool):
             return "true" if value else "false"

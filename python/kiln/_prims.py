@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from . import _arrays, _kiln
-from ._types import ItemType, Op, Operator, as_op, element, type_name
+from ._types import ItemType, Op, Operator, as_op, element, type_name, wrong
 
 _KEPT = 1024  # handles
 _Handle = TypeVar("_Handle")
@@ -324,7 +324,7 @@ def reduce_sync(x: A, op: Operator = "plus", *, init: Any = None, stream: Any = 
     return _arrays.first_item_sync(reduce(x, op, init=init, stream=stream))
 
 
-def segmented_reduce(x: A, offsets: A, op: Operator = "plus", *, init: Any = None, out: A | None = None, stream: Any = None) -> A:
+def segmented_reduce(x: A, offsets: Any, op: Operator = "plus", *, init: Any = None, out: A | None = None, stream: Any = None) -> A:
     """One result for each x[offsets[i]:offsets[i + 1]].
 
     `offsets`: integers of 32 or 64 bits, one more than there are segments; the others as of `reduce`.
@@ -339,7 +339,7 @@ def segmented_reduce(x: A, offsets: A, op: Operator = "plus", *, init: Any = Non
     return _run(handle, (x, offsets), {"out": out}, init=init, stream=stream)
 
 
-def select(x: A, by: Operator | Any, *, out: A | None = None, count: A | None = None, stream: Any = None) -> tuple[A, A]:
+def select(x: A, by: Operator | Any, *, out: A | None = None, count: Any = None, stream: Any = None) -> tuple[A, Any]:
     """What satisfies an operator (`kiln.op("a > 0")`) or a mask: (kept, count).
 
     `by`: an operator of `a`, or an array of bool or bytes. `kept` has room for all; the first `count` items count, and `count` stays on the
@@ -351,10 +351,10 @@ def select(x: A, by: Operator | Any, *, out: A | None = None, count: A | None = 
     """
     told = isinstance(by, (Op, str, FunctionType))
     if _arrays.is_numpy(x) and _host().runs_here("select", as_op(by) if told else None):
-        here: tuple[A, A] = _host().select(x, by, out, count)
+        here: tuple[A, Any] = _host().select(x, by, out, count)
         return here
     handle = make_select(_arrays.type_of(x), by if told else None, device=_arrays.device_of(x))
-    kept: tuple[A, A] = _run(handle, (x, None if told else by), {"out": out, "count": count}, stream=stream)
+    kept: tuple[A, Any] = _run(handle, (x, None if told else by), {"out": out, "count": count}, stream=stream)
     return kept
 
 
@@ -369,7 +369,7 @@ def select_sync(x: A, by: Operator | Any, *, stream: Any = None) -> A:
     return kept[: int(_arrays.first_item_sync(count))]
 
 
-def lower_bound(sorted: A, queries: A, op: Operator = "less", *, out: A | None = None, stream: Any = None) -> A:
+def lower_bound(sorted: A, queries: A, op: Operator = "less", *, out: Any = None, stream: Any = None) -> Any:
     """The first place of each query in `sorted` that keeps it in order.
 
     `sorted`, `queries`: of one type; `op`: the order they are in; `out`: int64 or int32.
@@ -377,13 +377,13 @@ def lower_bound(sorted: A, queries: A, op: Operator = "less", *, out: A | None =
     >>> kiln.lower_bound(numpy.array([1, 3, 3], "i4"), numpy.array([3, 9], "i4")).tolist()
     [1, 3]
     """
-    if _arrays.is_numpy(sorted) and _host().runs_here("lower_bound", as_op(op)) and as_op(op).name == "less":
-        return _host().bounds(False, sorted, queries, out)
-    handle = make_lower_bound(_arrays.type_of(sorted), op, device=_arrays.device_of(sorted))
+    if _arrays.is_numpy(sorted) and _host().runs_here("lower_bound", as_op(op)):
+        return _host().bounds(False, sorted, queries, as_op(op), out)
+    handle = make_lower_bound(_arrays.type_of(sorted, "sorted"), op, device=_arrays.device_of(sorted))
     return _run(handle, (sorted, queries), {"out": out}, stream=stream)
 
 
-def upper_bound(sorted: A, queries: A, op: Operator = "less", *, out: A | None = None, stream: Any = None) -> A:
+def upper_bound(sorted: A, queries: A, op: Operator = "less", *, out: Any = None, stream: Any = None) -> Any:
     """The last place of each query in `sorted` that keeps it in order.
 
     The arguments are those of `lower_bound`.
@@ -391,10 +391,15 @@ def upper_bound(sorted: A, queries: A, op: Operator = "less", *, out: A | None =
     >>> kiln.upper_bound(numpy.array([1, 3, 3], "i4"), numpy.array([3, 0], "i4")).tolist()
     [3, 0]
     """
-    if _arrays.is_numpy(sorted) and _host().runs_here("upper_bound", as_op(op)) and as_op(op).name == "less":
-        return _host().bounds(True, sorted, queries, out)
-    handle = make_upper_bound(_arrays.type_of(sorted), op, device=_arrays.device_of(sorted))
+    if _arrays.is_numpy(sorted) and _host().runs_here("upper_bound", as_op(op)):
+        return _host().bounds(True, sorted, queries, as_op(op), out)
+    handle = make_upper_bound(_arrays.type_of(sorted, "sorted"), op, device=_arrays.device_of(sorted))
     return _run(handle, (sorted, queries), {"out": out}, stream=stream)
+
+
+def _want_values(values: Any, values_out: Any) -> None:
+    if values is None and values_out is not None:
+        raise wrong("values_out is for values, and none came: pass values, or leave it out")
 
 
 def _with_values(keys_out: Any, values: Any, values_out: Any) -> dict[str, Any]:
@@ -402,10 +407,10 @@ def _with_values(keys_out: Any, values: Any, values_out: Any) -> dict[str, Any]:
 
 
 def _type_if_any(values: Any) -> ItemType | None:
-    return None if values is None else _arrays.type_of(values)
+    return None if values is None else _arrays.type_of(values, "values")
 
 
-def radix_sort(keys: A, values: A | None = None, *, descending: bool = False, out: A | None = None, values_out: A | None = None,
+def radix_sort(keys: A, values: Any = None, *, descending: bool = False, out: A | None = None, values_out: Any = None,
                stream: Any = None) -> Any:
     """Keys in order, with their values where there are any: stable.
 
@@ -415,13 +420,14 @@ def radix_sort(keys: A, values: A | None = None, *, descending: bool = False, ou
     >>> keys.tolist(), values.tolist()
     ([1, 2, 3], [10, 20, 30])
     """
+    _want_values(values, values_out)
     if _arrays.is_numpy(keys) and _host().runs_here("radix_sort", None):
         return _host().sort(keys, values, as_op("greater" if descending else "less"), out, values_out)
-    handle = make_radix_sort(_arrays.type_of(keys), _type_if_any(values), descending=descending, device=_arrays.device_of(keys))
+    handle = make_radix_sort(_arrays.type_of(keys, "keys"), _type_if_any(values), descending=descending, device=_arrays.device_of(keys))
     return _run(handle, (keys, values), _with_values(out, values, values_out), stream=stream)
 
 
-def merge_sort(keys: A, values: A | None = None, op: Operator = "less", *, out: A | None = None, values_out: A | None = None,
+def merge_sort(keys: A, values: Any = None, op: Operator = "less", *, out: A | None = None, values_out: Any = None,
                stream: Any = None) -> Any:
     """Keys in the order of an operator, with their values where there are any: stable.
 
@@ -430,14 +436,15 @@ def merge_sort(keys: A, values: A | None = None, op: Operator = "less", *, out: 
     >>> kiln.merge_sort(numpy.array([3, 1, 2], "i4"), op="greater").tolist()
     [3, 2, 1]
     """
+    _want_values(values, values_out)
     if _arrays.is_numpy(keys) and _host().runs_here("merge_sort", as_op(op)):
         return _host().sort(keys, values, as_op(op), out, values_out)
-    handle = make_merge_sort(_arrays.type_of(keys), _type_if_any(values), op, device=_arrays.device_of(keys))
+    handle = make_merge_sort(_arrays.type_of(keys, "keys"), _type_if_any(values), op, device=_arrays.device_of(keys))
     return _run(handle, (keys, values), _with_values(out, values, values_out), stream=stream)
 
 
-def unique_by_key(keys: A, values: A | None = None, op: Operator = "equal", *, out: A | None = None, values_out: A | None = None,
-                  count: A | None = None, stream: Any = None) -> Any:
+def unique_by_key(keys: A, values: Any = None, op: Operator = "equal", *, out: A | None = None, values_out: Any = None,
+                  count: Any = None, stream: Any = None) -> Any:
     """The first of each run of equal keys: (keys, count) or (keys, values, count).
 
     `op`: whether two keys are equal. As with `select` there is room for all, and the first `count` items count.
@@ -446,13 +453,14 @@ def unique_by_key(keys: A, values: A | None = None, op: Operator = "equal", *, o
     >>> keys[: int(count[0])].tolist()
     [1, 2]
     """
+    _want_values(values, values_out)
     if _arrays.is_numpy(keys) and _host().runs_here("unique_by_key", as_op(op)):
         return _host().unique_by_key(keys, values, as_op(op), out, values_out, count)
-    handle = make_unique_by_key(_arrays.type_of(keys), _type_if_any(values), op, device=_arrays.device_of(keys))
+    handle = make_unique_by_key(_arrays.type_of(keys, "keys"), _type_if_any(values), op, device=_arrays.device_of(keys))
     return _run(handle, (keys, values), {**_with_values(out, values, values_out), "count": count}, stream=stream)
 
 
-def unique_by_key_sync(keys: A, values: A | None = None, op: Operator = "equal", *, stream: Any = None) -> Any:
+def unique_by_key_sync(keys: A, values: Any = None, op: Operator = "equal", *, stream: Any = None) -> Any:
     """The same, trimmed; waits once.
 
     >>> kiln.unique_by_key_sync(numpy.array([1, 1, 2], "i4")).tolist()
@@ -463,7 +471,13 @@ def unique_by_key_sync(keys: A, values: A | None = None, op: Operator = "equal",
     return kept[0][:n] if values is None else tuple(k[:n] for k in kept)
 
 
-def transform(x: A, op: Operator, *, to: ItemType | None = None, out: A | None = None, stream: Any = None) -> A:
+@overload
+def transform(x: A, op: Operator, *, to: None = None, out: A | None = None, stream: Any = None) -> A: ...
+@overload
+def transform(x: Any, op: Operator, *, to: ItemType, out: Any = None, stream: Any = None) -> Any: ...
+
+
+def transform(x: Any, op: Operator, *, to: ItemType | None = None, out: Any = None, stream: Any = None) -> Any:
     """An operator of `a` for each item.
 
     `to`: the type of the results, that of `x` unless given.
@@ -479,7 +493,7 @@ def transform(x: A, op: Operator, *, to: ItemType | None = None, out: A | None =
     return _run(make_transform(source, to or source, op, device=_arrays.device_of(x)), (x,), {"out": out}, stream=stream)
 
 
-def gather(x: A, index: A, *, out: A | None = None, stream: Any = None) -> A:
+def gather(x: A, index: Any, *, out: A | None = None, stream: Any = None) -> A:
     """out[i] = x[index[i]].
 
     `index`: integers of 32 or 64 bits.
@@ -489,5 +503,5 @@ def gather(x: A, index: A, *, out: A | None = None, stream: Any = None) -> A:
     """
     if _arrays.is_numpy(x) and _host().runs_here("gather", None):
         return _host().gather(x, index, out)
-    handle = make_gather(_arrays.type_of(x), _arrays.type_of(index), device=_arrays.device_of(x))
+    handle = make_gather(_arrays.type_of(x), _arrays.type_of(index, "index"), device=_arrays.device_of(x))
     return _run(handle, (x, index), {"out": out}, stream=stream)

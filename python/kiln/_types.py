@@ -89,9 +89,12 @@ def struct(name: str, fields: str) -> Struct:
     >>> kiln.struct("point", "float x, y;").size
     8
     """
+    if not isinstance(name, str) or not isinstance(fields, str):
+        raise TypeError(f"struct: name is a {typed(name)} and fields are a {typed(fields)}; both must be str")
     if not name.isidentifier():
         raise wrong(f"struct '{name}': its name is no word that C++ would take")
     offset, align = 0, 1
+    seen: set[str] = set()
     for declaration in filter(None, (part.strip() for part in fields.split(";"))):
         found = re.fullmatch(r"((?:unsigned |signed |long )*\w+)\s+([\w\s,\[\]]+)", declaration)
         if not found or found[1].strip() not in _C_TYPES:
@@ -102,6 +105,10 @@ def struct(name: str, fields: str) -> Struct:
             count = re.fullmatch(r"\s*\w+\s*(?:\[\s*(\d+)\s*\])?\s*", member)
             if not count:
                 raise wrong(f"struct '{name}': cannot read '{member.strip()}'")
+            word = member.partition("[")[0].strip()
+            if word in seen:
+                raise wrong(f"struct '{name}': it has two fields '{word}'")
+            seen.add(word)
             align = max(align, size)
             offset = -(-offset // size) * size + size * int(count[1] or 1)
     size = -(-offset // align) * align
@@ -172,6 +179,7 @@ def element(given: ItemType | None) -> _kiln.ElementType:
     return _kiln.ElementType.scalar(name)
 
 
+_MEANT = ("add", "sum", "minimum", "maximum", "times", "mul", "prod", "product", "and", "or", "xor", "bitwise_and", "bitwise_or", "bitwise_xor")  # NumPy's, and others'
 BUILTIN = ("plus", "multiply", "min", "max", "bit_and", "bit_or", "bit_xor", "less", "greater", "equal")
 
 
@@ -212,6 +220,10 @@ class Op(_Value):
         return self._made[0]
 
 
+def typed(x: object) -> str:
+    return type(x).__name__
+
+
 class _OpMaker:
     """`kiln.op("a + b > s ? s : a + b", s=numpy.int32(100))`: of `a` and `b`, and of `s` where a value is captured. Or as a lambda,
     `kiln.op(lambda a, b, s: min(a + b, s), s=numpy.int32(100))`: arithmetic, comparisons, `x if c else y`, min, max, abs."""
@@ -220,6 +232,8 @@ class _OpMaker:
         state, state_type = captured(s, type)
         if callable(text):
             return _of_python(text, state, state_type)
+        if not isinstance(text, str):
+            raise TypeError(f"op: a {typed(text)} is no operator; it must be text of a and b, or a lambda")
         if not text.strip():
             raise wrong("op: there is no operator in an empty text: write kiln.op('a + b')")
         return Op("expression", text, state=state, state_type=state_type)
@@ -288,11 +302,14 @@ def as_op(given: Operator) -> Op:
         return given
     if isinstance(given, str):
         if given not in BUILTIN:
+            if given.strip().lower() in _MEANT or given.strip().lower() in BUILTIN:
+                raise wrong(f"there is no operator '{given}'; there are {', '.join(BUILTIN)}, or text of a and b")
             return Op("expression", given)
         return _BUILTIN_OPS.get(given) or _BUILTIN_OPS.setdefault(given, Op("builtin", "", given))
-    code = getattr(given, "__code__", None)
+    code: Any = getattr(given, "__code__", None)
     known = _FROM_CODE.get(code) if code is not None else None
-    if known is None:
+    # Equal code means something else beside another min, max or abs.
+    if known is None or any(name in code.co_names and name in given.__globals__ for name in ("min", "max", "abs")):
         known = _of_python(given, b"", None)
         _FROM_CODE[given.__code__] = known
     return known

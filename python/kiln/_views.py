@@ -26,7 +26,7 @@ def activity() -> dict[str, int]:
 
 
 class Table:
-    """Rows as dictionaries. to_pandas(), to_dicts()."""
+    """Rows as dictionaries. to_pandas(), to_dicts(); with pyarrow also a stream of Arrow's."""
 
     def __init__(self, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
         self._rows = rows
@@ -48,6 +48,12 @@ class Table:
         import pandas
 
         return pandas.DataFrame(self._rows)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """For libraries that take Arrow's streams, as `pandas.DataFrame.from_arrow(kiln.events())`; needs pyarrow."""
+        import pyarrow
+
+        return pyarrow.Table.from_pylist(self._rows).__arrow_c_stream__(requested_schema)
 
     def _cells(self) -> list[list[str]]:
         return [[_text(row.get(c)) for c in self._columns] for row in self._rows]

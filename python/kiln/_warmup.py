@@ -13,7 +13,7 @@ from typing import Any, Union
 from . import _kiln
 from ._errors import InvalidArgument
 from ._told import plainly
-from ._types import BUILTIN, Op, as_op, element, several, type_name
+from ._types import _SIZES, BUILTIN, Op, as_op, element, several, type_name
 from ._units import Unit
 
 
@@ -80,6 +80,11 @@ def spec(primitive: str, *what: Any, descending: bool = False, indices: bool = F
     types = [type_name(w) for w in what if not _is_operator(w)]
     if not 1 <= len(types) <= count or len(operators) > 1:
         raise InvalidArgument(f"spec: '{primitive}' takes {count} type{'s' if count > 1 else ''} and an operator; {len(types)} and {len(operators)} came")
+    for one in types:
+        if isinstance(one, str) and one not in _SIZES:
+            raise InvalidArgument(f"spec: items of type '{one}' are not known; there are {', '.join(_SIZES)} and kiln.struct")
+    if (descending and primitive != "radix_sort") or (indices and primitive != "select"):
+        raise InvalidArgument(f"spec: {'descending' if descending else 'indices'} has no meaning for '{primitive}'")
     if primitive in ("transform", "gather") and len(types) == 1:
         types.append(types[0] if primitive == "transform" else "int32")
     by = operators[0] if operators else as_op(usual) if usual else None
@@ -155,7 +160,7 @@ class Plan:
 
 @contextlib.contextmanager
 def record(file: str | os.PathLike[str]) -> Iterator[None]:
-    """Writes down what the program asks for, to the end of the block.
+    """Writes down what the program asks for, to the end of the block; kiln.IoError then, where it cannot be written.
 
     >>> with kiln.record("app.profile"):
     ...     kiln.requires("app", ["exclusive_scan_i32"]).demand(archs=["sm_90"])
@@ -165,6 +170,7 @@ def record(file: str | os.PathLike[str]) -> Iterator[None]:
         yield
     finally:
         recording.stop()
+    recording.check()
 
 
 class Replayed:
@@ -186,8 +192,15 @@ def replay(file: str | os.PathLike[str], *, archs: Sequence[str] = (), bundle: s
     0
     """
     if bundle is not None:
-        from ._bundles import run_replay
+        import glob
 
+        from ._bundles import run_replay, want_file
+        from ._errors import NotFound
+
+        path = os.fspath(file)
+        if not os.path.exists(path) and not glob.glob(glob.escape(path) + ".*-*"):  # recordings beside it are read with it
+            raise NotFound(f"{path}: no such profile")
+        want_file("replay", bundle)
         words = [os.fspath(file), "-o", os.fspath(bundle)]
         if archs:
             words += ["--arch", ",".join(archs)]

@@ -257,7 +257,7 @@ def join(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, s
     """Rows of which `left relation right` is true; exact. `gdf.iloc[pairs.left_sync()]` are the rows themselves.
 
     `left`, `right`: whatever `geometries` takes, `right` also an AreaIndex; `relation`: one of RELATIONS; `timeout`: seconds, for kernels that must be
-    compiled first.
+    compiled first; without a GPU, and in mode cpu, it does not count.
 
     >>> pairs = spatial.join(AREAS, (numpy.array([1.0, 3.0]), numpy.array([1.0, 1.0])), "contains")
     >>> pairs.left_sync().tolist(), pairs.right_sync().tolist()
@@ -334,7 +334,7 @@ def join_histogram(left: Rows, right: Rows | AreaIndex, relation: str = "interse
 
 @plainly
 def query(left: Rows, right: Rows, distance: float = 0.0, *, stream: Any = None, timeout: float | None = None) -> Pairs:
-    """Rows whose boxes meet, or are no more than a distance apart.
+    """Rows whose boxes meet, or are no more than a distance apart; all that have a box where it is infinite.
 
     >>> len(spatial.query(AREAS, ["POINT (5 1)"], 1.0))
     1
@@ -352,6 +352,8 @@ def nearest(left: Rows, right: Rows, count: int = 1, *, most: float | None = Non
     >>> spatial.nearest(["POINT (5 1)"], AREAS).distance_sync().tolist()
     [1.0]
     """
+    if not hasattr(count, "__index__"):
+        raise TypeError(f"nearest: count is a {type(count).__name__}; it must be int")
     if count < 1:
         raise InvalidArgument(f"nearest: count is {count}; at least 1 is looked for")
     return NearPairs(*_kiln.spatial_nearest(geometries(left), geometries(right), count, most, ties, stream, timeout))
@@ -450,7 +452,7 @@ def bounds(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> B
 
 @plainly
 def bounds_by_key(rows: Rows, key: Any, keys: int, *, stream: Any = None, timeout: float | None = None) -> Boxes:
-    """Around the rows of each key from 0 to before `keys`; `key` is int32, one per row.
+    """Around the rows of each key from 0 to before `keys`; `key` is int32, one per row. Rows of other keys are left out.
 
     >>> [float(c[0]) for c in spatial.bounds_by_key(AREAS, numpy.zeros(2, "i4"), 1)]
     [0.0, 0.0, 4.0, 2.0]
@@ -520,6 +522,8 @@ def clip_by_rect(rows: Rows, box: Sequence[float], *, stream: Any = None, timeou
     >>> spatial.length(spatial.clip_by_rect(["LINESTRING (0 0, 10 0)"], (2, -1, 5, 1))).tolist()
     [3.0]
     """
+    if len(box) != 4:
+        raise InvalidArgument(f"clip_by_rect: box has {len(box)} numbers; it is (min_x, min_y, max_x, max_y)")
     left, bottom, right, top = box
     return _kiln.spatial_clip(geometries(rows), (left, bottom, right, top), stream, timeout)
 
@@ -582,7 +586,7 @@ def iou(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = 
 
 @plainly
 def dissolve(rows: Rows, key: Any, keys: int, *, stream: Any = None, timeout: float | None = None) -> Geometries:
-    """A row for each key from 0 to before `keys`: all rows with that key as one. `key` is int32, one per row.
+    """A row for each key from 0 to before `keys`: all rows with that key as one. `key` is int32, one per row; rows of other keys are left out.
 
     Of numbers that stand for something else, `numpy.unique(key, return_inverse=True)` numbers those that occur.
 

@@ -13,6 +13,8 @@ SEMIRINGS = ("max_plus", "min_plus", "max_mul", "and_or", "plus_times")
 
 
 def _shape(a: Any, b: Any) -> tuple[int, ...]:
+    _arrays.want_array(a, "a")
+    _arrays.want_array(b, "b")
     left, right = tuple(a.shape), tuple(b.shape)
     if len(left) < 2 or len(right) < 2 or left[-1] != right[-2]:
         raise InvalidArgument(f"product: a is {left}, b is {right}; they must be matrices, and a's columns as many as b's rows")
@@ -34,9 +36,12 @@ def product(a: Any, b: Any, semiring: str = "max_plus", *, out: Any = None, winn
     [[6.0]]
     """
     shape = _shape(a, b)
+    if winners not in (None, "int32", "int64"):
+        raise InvalidArgument(f"winners is {winners!r}; it can be 'int32' or 'int64', and None for none")
     if out is None:
         out = _arrays.empty(shape, a, type=str(_arrays.type_of(a)))
-    elif tuple(out.shape) != shape:
+    _arrays.want_array(out, "out")
+    if tuple(out.shape) != shape:
         raise InvalidArgument(f"out is {tuple(out.shape)}, the product is {shape}")
     won = _arrays.empty(shape, a, type=winners) if winners is not None else None
     _kiln.tropical_product(semiring, a, b, out, won, stream, timeout)

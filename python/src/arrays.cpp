@@ -20,7 +20,7 @@ namespace kiln::python {
 
 namespace {
 
-enum class way : std::uint8_t { own, exchange, cupy, cuda_interface, dlpack, buffer, none };
+enum class way : std::uint8_t { own, exchange, cupy, cuda_interface, dlpack, buffer, masked, none };
 struct known_type {
     way how = way::none;
     dlpack::exchange_api const* api = nullptr;
@@ -56,6 +56,7 @@ known_type learn(nb::handle object) {
     if (nb::isinstance<device_array>(object)) return {way::own};
     if (auto const* const api = exchange_of(type)) return {way::exchange, api};
     if (nb::hasattr(object, "__cuda_array_interface__")) return {is_of_cupy(object) ? way::cupy : way::cuda_interface};
+    if (nb::hasattr(object, "mask") && nb::hasattr(object, "filled") && nb::hasattr(object, "compressed")) return {way::masked};  // NumPy's
     if (PyObject_CheckBuffer(object.ptr()) != 0) return {way::buffer};
     if (nb::hasattr(object, "__dlpack__")) return {way::dlpack};
     return {};
@@ -177,6 +178,8 @@ array::array(nb::handle object, char const* argument) : array{argument, object} 
         if (known.how == way::cuda_interface) take_cuda_interface();
         if (known.how == way::dlpack) take_dlpack();
         if (known.how == way::buffer) take_buffer();
+        if (known.how == way::masked)
+            throw error{errc::invalid_argument, std::string{argument} + " is a masked array, and its mask would be lost: pass x.filled(value) or x.compressed()"};
     } catch (std::bad_cast const&) {
         auto const* const asked = known.how == way::dlpack ? "__dlpack_device__()" : "__cuda_array_interface__";
         throw nb::type_error((std::string{argument} + " says nothing that makes sense of itself by " + asked).c_str());
@@ -269,6 +272,7 @@ void array::take(dlpack::tensor const& from) {
 void array::take_own() {
     auto const& from = nb::cast<device_array const&>(object_);
     type_ = from.type;
+    read_only_ = from.read_only;
     set_shape(std::ssize(from.shape), [&](auto i) { return from.shape[static_cast<std::size_t>(i)]; });
     data_ = from.memory.data();
     if (!from.on_device()) return;
@@ -320,6 +324,8 @@ void array::take_dlpack() {
     if (auto* const newer = PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned")) {
         PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
         versioned_ = static_cast<dlpack::managed_versioned*>(newer);
+        if (versioned_->version.major > 1)  // of which only the deleter is where it was
+            throw error{errc::unsupported, std::string{argument_} + ": its __dlpack__() gave a tensor of DLPack " + std::to_string(versioned_->version.major) + ", and 1 is known"};
         read_only_ = (versioned_->flags & dlpack::flag_read_only) != 0;
         return take(versioned_->tensor);
     }
@@ -334,6 +340,15 @@ void array::take_dlpack() {
 }
 
 namespace {
+
+// The stream with this address. errc::invalid_argument for what is none.
+CUstream_st* stream_at(nb::handle address, char const* argument) {
+    auto* const at = PyLong_Check(address.ptr()) ? PyLong_AsVoidPtr(address.ptr()) : nullptr;
+    bool const is_address = PyLong_Check(address.ptr()) && PyErr_Occurred() == nullptr;
+    PyErr_Clear();
+    if (!is_address) throw error{errc::invalid_argument, std::string{argument} + ": " + nb::cast<std::string>(nb::repr(address)) + " is no stream's address"};
+    return static_cast<CUstream_st*>(at);
+}
 
 // An attribute by a name that is made once.
 class attribute_name {
@@ -403,7 +418,7 @@ void array::take_cuda_interface() {
         if (nb::hasattr(where, "id")) device_ = nb::cast<int>(where.attr("id"));
     }
     if (about.contains("stream") && !nb::object{about["stream"]}.is_none())
-        stream_ = static_cast<CUstream_st*>(PyLong_AsVoidPtr(nb::object{about["stream"]}.ptr()));
+        stream_ = stream_at(nb::object{about["stream"]}, argument_);
     // CuPy leaves it out where its current stream is the default one.
     else stream_ = reinterpret_cast<CUstream_st*>(1);
 }
@@ -446,14 +461,64 @@ void want_writable(array const& a) {
     if (a.read_only()) throw error{errc::invalid_argument, std::string{a.argument()} + " cannot be written to: " + a.describe()};
 }
 
+std::span<std::byte> whole_of(array const& of) {
+    if (of.items() == 0) return {};
+    std::int64_t low = 0, high = 1;
+    for (int i = 0; i < of.dimensions(); ++i) (of.stride(i) < 0 ? low : high) += (of.extent(i) - 1) * of.stride(i);
+    auto const width = static_cast<std::int64_t>(of.type().bits / 8U * of.type().lanes);
+    return {static_cast<std::byte*>(of.data()) + low * width, static_cast<std::size_t>((high - low) * width)};
+}
+
+namespace {
+
+// How many bytes an array takes of each `apart` of them, where it goes on by multiples of that; nullopt where it takes more than there are.
+std::optional<std::int64_t> taken_of_each(std::int64_t apart, array const& a) {
+    auto const width = static_cast<std::int64_t>(a.type().bits / 8U * a.type().lanes);
+    auto taken = width;
+    for (int i = 0; i < a.dimensions(); ++i) {
+        auto const step = std::abs(a.stride(i)) * width;
+        if (a.extent(i) > 1 && step % apart != 0) taken += (a.extent(i) - 1) * step;
+    }
+    return taken <= apart ? std::optional{taken} : std::nullopt;
+}
+
+// Whether two arrays lie beside each other in every row of one that holds both, as halves of a matrix do.
+bool are_columns_apart(array const& a, array const& b) {
+    for (auto const* of : {&a, &b}) {
+        for (int i = 0; i < of->dimensions(); ++i) {
+            auto const apart = std::abs(of->stride(i)) * static_cast<std::int64_t>(of->type().bits / 8U * of->type().lanes);
+            if (of->extent(i) < 2 || apart == 0) continue;
+            auto const one = taken_of_each(apart, a), other = taken_of_each(apart, b);
+            if (!one || !other) continue;
+            auto const between = (whole_of(b).data() - whole_of(a).data()) % apart;
+            auto const from_a = between < 0 ? between + apart : between;
+            if (from_a >= *one && from_a + *other <= apart) return true;
+        }
+    }
+    return false;
+}
+
+}  // namespace
+
+void want_no_item_twice(array const& out) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;  // step, extent
+    for (int i = 0; i < out.dimensions(); ++i)
+        if (out.extent(i) > 1) dimensions.emplace_back(std::abs(out.stride(i)), out.extent(i));
+    std::ranges::sort(dimensions);
+    std::int64_t taken = 1;
+    for (auto const& [step, extent] : dimensions) {
+        if (step < taken && out.items() != 0) throw error{errc::invalid_argument, std::string{out.argument()} + " overlaps itself: write to another array"};
+        taken += (extent - 1) * step;
+    }
+}
+
 void want_apart(array const& out, std::initializer_list<array const*> inputs, in_place same) {
-    auto const bytes = [](array const& a) { return a.items() * (a.type().bits / 8U) * a.type().lanes; };
-    auto const* const begin = static_cast<char const*>(out.data());
+    auto const to = whole_of(out);
     for (auto const* in : inputs) {
         if (in == nullptr) continue;
-        auto const* const from = static_cast<char const*>(in->data());
-        if (same == in_place::allowed && from == begin) continue;
-        if (from < begin + bytes(out) && begin < from + bytes(*in))
+        if (same == in_place::allowed && in->data() == out.data()) continue;
+        auto const from = whole_of(*in);
+        if (from.data() < to.data() + to.size() && to.data() < from.data() + from.size() && !are_columns_apart(out, *in))
             throw error{errc::invalid_argument, std::string{out.argument()} + " and " + in->argument() + " overlap: " + out.describe() +
                                                     (same == in_place::allowed ? "; write to the same array or to another one" : "; write to another array")};
     }
@@ -486,15 +551,15 @@ void note_gpu_use() noexcept {
 }
 
 CUstream_st* stream_of(nb::handle asked) {
-    if (PyLong_Check(asked.ptr())) return static_cast<CUstream_st*>(PyLong_AsVoidPtr(asked.ptr()));
+    if (PyLong_Check(asked.ptr())) return stream_at(asked, "stream");
     if (nb::hasattr(asked, "__cuda_stream__")) {
         nb::object const given = asked.attr("__cuda_stream__")();
-        return static_cast<CUstream_st*>(PyLong_AsVoidPtr(nb::object{given[1]}.ptr()));
+        return stream_at(nb::object{given[1]}, "stream");
     }
     for (auto const* const name : {"cuda_stream", "ptr", "handle"}) {  // torch's, CuPy's, others'
         if (!nb::hasattr(asked, name)) continue;
         nb::object const value = asked.attr(name);
-        if (PyLong_Check(value.ptr())) return static_cast<CUstream_st*>(PyLong_AsVoidPtr(value.ptr()));
+        if (PyLong_Check(value.ptr())) return stream_at(value, "stream");
     }
     throw nb::type_error("stream must be an int or an object with __cuda_stream__");
 }
@@ -525,7 +590,7 @@ void order(int device, stream_ref first, stream_ref then) {
     mark.hold(then).value();
 }
 
-call_stream::call_stream(nb::handle asked, std::initializer_list<array const*> arrays) {
+call_stream::call_stream(nb::handle asked, std::span<array const* const> arrays) {
     if (forked_after_use.load(std::memory_order_relaxed))
         throw error{errc::no_device, "this process was forked after its parent used the GPU, and cannot use it: start processes with 'spawn' or "
                                      "'forkserver', or fork before the first use"};
@@ -549,15 +614,14 @@ call_stream::call_stream(nb::handle asked, std::initializer_list<array const*> a
         auto const theirs = a->stream();
         if (!theirs || same_stream(*theirs, on_.get())) continue;
         auto* const other = *theirs;
-        auto const end = others_.begin() + static_cast<std::ptrdiff_t>(other_count_);
-        if (std::find(others_.begin(), end, other) != end || other_count_ == others_.size()) continue;
-        others_[other_count_++] = other;
+        if (std::ranges::find(others_, other) != others_.end()) continue;
+        others_.push_back(other);
         order(device_, other, on_);
     }
 }
 
 void call_stream::done() {
-    for (std::size_t i = 0; i < other_count_; ++i) order(device_, on_, others_[i]);
+    for (auto* const other : others_) order(device_, on_, other);
 }
 
 }  // namespace kiln::python

@@ -13,7 +13,9 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace kiln::python {
 
@@ -97,6 +99,10 @@ void want_writable(array const& a);
 // errc::invalid_argument where what is written lies over what is read; `in_place`: the very same memory is allowed.
 enum class in_place : std::uint8_t { refused, allowed };
 void want_apart(array const& out, std::initializer_list<array const*> inputs, in_place same = in_place::refused);
+// errc::invalid_argument where two places of what is written are one in memory.
+void want_no_item_twice(array const& out);
+// From an array's first byte to its last, gaps and all, so that its strides hold there.
+[[nodiscard]] std::span<std::byte> whole_of(array const& of);
 // From the first use of a GPU on: a child that is forked later cannot use it.
 void note_gpu_use() noexcept;
 
@@ -105,7 +111,8 @@ void note_gpu_use() noexcept;
 // is of another device; errc::no_device in a child that was forked after the GPU was used.
 class call_stream {
 public:
-    call_stream(nb::handle asked, std::initializer_list<array const*> arrays);
+    call_stream(nb::handle asked, std::span<array const* const> arrays);
+    call_stream(nb::handle asked, std::initializer_list<array const*> arrays) : call_stream{asked, std::span<array const* const>{arrays.begin(), arrays.size()}} {}
     // Makes the other libraries' streams wait for what was queued in between.
     void done();
     [[nodiscard]] stream_ref get() const noexcept { return on_; }
@@ -114,11 +121,10 @@ public:
 private:
     int device_ = 0;
     stream_ref on_;
-    std::array<CUstream_st*, 6> others_{};
-    std::size_t other_count_ = 0;
+    std::vector<CUstream_st*> others_;
 };
 
-// An int, or an object with __cuda_stream__.
+// An int, or an object with __cuda_stream__. errc::invalid_argument for a number that is no address.
 [[nodiscard]] CUstream_st* stream_of(nb::handle asked);
 
 }  // namespace kiln::python

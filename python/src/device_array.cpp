@@ -11,6 +11,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -34,8 +35,11 @@ storage storage_of(device_memory owned, std::size_t bytes) {
 
 device_array make(std::vector<std::int64_t> shape, std::string const& type, int device) {
     device_array out{{}, std::move(shape), type_by_name(type)};
-    for (auto const extent : out.shape)
-        if (extent < 0) throw error{errc::invalid_argument, "an array cannot have " + std::to_string(extent) + " items"};
+    auto room = std::numeric_limits<std::int64_t>::max() / std::max<std::int64_t>(1, out.type.bits / 8);
+    for (auto const extent : out.shape) {
+        if (extent < 0 || extent > room) throw error{errc::invalid_argument, "an array cannot have " + std::to_string(extent) + " items" + (extent < 0 ? "" : " in one of its dimensions")};
+        if (extent > 0) room /= extent;
+    }
     without_gil const unlocked;
     out.memory = storage_of(device_memory::make(std::max<std::size_t>(out.bytes(), 1), device).value(), out.bytes());
     return out;
@@ -45,6 +49,8 @@ device_array from_host(nb::handle object, int device) {
     array const host{object, "x"};
     want_contiguous(host);
     if (host.on_device()) throw error{errc::invalid_argument, "x is " + host.describe() + ": it is on a device already"};
+    if (host.type().lanes != 1 || host.type().bits == 0 || host.type().bits % 8 != 0)
+        throw error{errc::unsupported, "x has items of " + std::to_string(host.type().bits) + " bits, " + std::to_string(host.type().lanes) + " together: they must be of whole bytes, one by one"};
     device_array out{{}, {}, host.type()};
     for (int i = 0; i < host.dimensions(); ++i) out.shape.push_back(host.extent(i));
     without_gil const unlocked;
@@ -113,7 +119,9 @@ nb::tuple device_of(device_array const& a) {
 bool is_newer(nb::handle max_version) {
     if (!PyTuple_Check(max_version.ptr()) || PyTuple_Size(max_version.ptr()) != 2 || !PyLong_Check(PyTuple_GetItem(max_version.ptr(), 0)))
         throw nb::type_error("max_version is a pair of numbers, (1, 0)");
-    return PyLong_AsLong(PyTuple_GetItem(max_version.ptr(), 0)) >= 1;
+    auto const major = PyLong_AsLong(PyTuple_GetItem(max_version.ptr(), 0));
+    if (major == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+    return major >= 1;
 }
 
 nb::object capsule_of(device_array const& from, nb::handle stream, nb::handle max_version, nb::handle device, nb::handle copy) {
@@ -129,10 +137,13 @@ nb::object capsule_of(device_array const& from, nb::handle stream, nb::handle ma
             consumer = other;
         }
     }
+    // Before DLPack 1.0 nobody can be told. Of a device's memory most libraries still speak that, and others must be able to read it.
+    if (from.read_only && !newer && !from.on_device()) throw nb::buffer_error("this array is read-only, which DLPack tells from version 1.0 on: pass max_version=(1, 0)");
     auto* const all = new shared_tensor{.keep = from, .consumer = consumer};
     if (newer) {
         auto* const managed = tensor_of(all, &all->versioned);
         managed->version = {1, 0};
+        managed->flags = from.read_only ? dlpack::flag_read_only : 0;
         return nb::steal(PyCapsule_New(managed, "dltensor_versioned", [](PyObject* c) { drop<dlpack::managed_versioned>(c, "dltensor_versioned"); }));
     }
     return nb::steal(PyCapsule_New(tensor_of(all, &all->legacy), "dltensor", [](PyObject* c) { drop<dlpack::managed>(c, "dltensor"); }));
@@ -150,7 +161,7 @@ nb::dict interface_of(device_array const& a) {
     nb::dict out;
     out["shape"] = shape_of(a);
     out["typestr"] = interface_type(a.type);
-    out["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(a.memory.data()), false);
+    out["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(a.memory.data()), a.read_only);
     out["strides"] = nb::none();
     out["version"] = 3;
     return out;

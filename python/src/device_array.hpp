@@ -18,6 +18,7 @@ struct device_array {
     storage memory;
     std::vector<std::int64_t> shape;
     dlpack::data_type type;
+    bool read_only = false;  // to others
 
     [[nodiscard]] bool on_device() const noexcept { return memory.where() == residency::device || memory.where() == residency::managed; }
     [[nodiscard]] std::size_t bytes() const noexcept {

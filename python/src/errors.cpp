@@ -20,7 +20,7 @@ constexpr errc last = errc::internal;
 
 void raise(error const& e) {
     namespace nb = nanobind;
-    nb::object const made = nb::module_::import_("kiln._errors").attr("make")(std::string{name_of(e.code())}, e.message(), e.status(), e.log());
+    nb::object const made = nb::module_::import_("kiln._errors").attr("make")(std::string{name_of(e.code())}, text_of(e.message()), e.status(), text_of(e.log()));
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
 }
 

@@ -155,6 +155,7 @@ private:
 };
 
 result<geometries> all_of(kiln_arrow_stream* from) {
+    if (from->release == nullptr) return error{errc::invalid_argument, "from_arrow: a stream that was released, or taken by somebody else"};
     std::vector<geometries> parts;
     for (;;) {
         ArrowSchema schema{};
@@ -298,11 +299,17 @@ nb::dict parts_of(geometries const& from) {
     auto const& parts = from.parts();
     nb::dict out;
     out["family"] = std::string{spatial::name_of(parts.kind)};
-    out["x"] = array_of(parts.x), out["y"] = array_of(parts.y);
+    // Read-only: they may be lent as such, and operations trust what was checked once.
+    auto const lent = [](auto const& from) {
+        auto given = array_of(from);
+        given.read_only = true;
+        return given;
+    };
+    out["x"] = lent(parts.x), out["y"] = lent(parts.y);
     nb::list offsets;
-    for (std::size_t i = 0; i < spatial::levels_of(parts.kind); ++i) offsets.append(nb::cast(array_of(parts.offsets[i])));
+    for (std::size_t i = 0; i < spatial::levels_of(parts.kind); ++i) offsets.append(nb::cast(lent(parts.offsets[i])));
     out["offsets"] = offsets;
-    out["validity"] = parts.validity ? nb::cast(array_of(*parts.validity)) : nb::none();
+    out["validity"] = parts.validity ? nb::cast(lent(*parts.validity)) : nb::none();
     return out;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gil.hpp"
 
+#include "module.hpp"
+
 #include <kiln/event.hpp>
 
 #include <nanobind/stl/string.h>
@@ -102,7 +104,7 @@ void pass_on_warnings() {
         for (auto const& e : log.recent()) {
             if ((e.kind != event_kind::warned && e.kind != event_kind::fell_back) || e.sequence < next.load(std::memory_order_relaxed)) continue;
             next.store(e.sequence + 1, std::memory_order_relaxed);
-            tell(std::string{name_of(e.kind)}, std::string{e.unit.view()}, std::string{e.reason.view()}, std::string{e.detail.view()});
+            tell(std::string{name_of(e.kind)}, text_of(e.unit.view()), text_of(e.reason.view()), text_of(e.detail.view()));
         }
     } catch (nb::python_error& e) {
         e.discard_as_unraisable("kiln: passing on a warning");

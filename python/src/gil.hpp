@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <future>
 #include <memory>
 #include <optional>
@@ -65,6 +66,7 @@ template <class Ask>
 auto in_slices(seconds timeout, Ask ask) -> decltype(ask(std::chrono::milliseconds{})) {
     using clock = std::chrono::steady_clock;
     constexpr std::chrono::milliseconds slice{100};
+    if (timeout && std::isnan(*timeout)) throw error{errc::invalid_argument, "timeout is not a number; it is in seconds, None for ever"};
     auto const forever = std::chrono::hours{24 * 365};
     auto const end = clock::now() + (timeout ? std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>{
                                                    std::clamp(*timeout, 0.0, 3e7)})

@@ -128,7 +128,8 @@ nb::object kernel_object::launch(decltype(how_called)::arguments const& how) con
     void* pointers[most + 1];
     std::vector<array> held;
     held.reserve(given);
-    array const* first = nullptr;
+    std::array<array const*, most> arrays;  // the first `array_count` of them
+    std::size_t array_count = 0;
     for (std::size_t i = 0; i < given; ++i) {
         auto& value = values[i];
         nb::handle const a = PyTuple_GetItem(arguments.ptr(), static_cast<Py_ssize_t>(i));
@@ -142,7 +143,7 @@ nb::object kernel_object::launch(decltype(how_called)::arguments const& how) con
             if (!view.on_device())
                 throw error{errc::invalid_argument, place_text(i) + " is " + view.describe() + ": a kernel reads device memory"};
             value.put(view.data());
-            if (first == nullptr) first = &view;
+            arrays[array_count++] = &view;
             if (view.device() != kernel_.device())
                 throw error{errc::invalid_argument, place_text(i) + " is " + view.describe() + ", the kernel is loaded on cuda:" +
                                                         std::to_string(kernel_.device())};
@@ -154,7 +155,7 @@ nb::object kernel_object::launch(decltype(how_called)::arguments const& how) con
         pointers[i] = value.bytes.data();
     }
     pointers[given] = nullptr;
-    call_stream on{stream, {first}};
+    call_stream on{stream, std::span<array const* const>{arrays.data(), array_count}};
     launch_shape shape{.grid = dim_of(grid, "grid"), .block = dim_of(block, "block")};
     if (!shared.is_none()) shape.shared_bytes = nb::cast<unsigned>(shared);
     if (!cluster.is_none()) shape.cluster = dim_of(cluster, "cluster");

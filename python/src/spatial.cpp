@@ -7,11 +7,13 @@
 #include "gil.hpp"
 #include "module.hpp"
 
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <kiln/runtime/execution.hpp>
 #include <kiln/spatial/choose.hpp>
 #include <kiln/spatial/files.hpp>
 #include <kiln/spatial/join.hpp>
@@ -59,8 +61,16 @@ struct manner {
     int device = 0;
     seconds timeout;
 };
+bool may_need_a_compiler(geometries const& first) {
+    if (on_device(first.where())) return true;
+    if (requested_mode() != execution_mode::automatic) return requested_mode() == execution_mode::gpu;
+    without_gil const unlocked;
+    return usable_gpu().has_value();
+}
 manner manner_of(geometries const& first, nb::handle stream, seconds timeout) {
     manner out{.stream = {}, .device = first.device(), .timeout = timeout};
+    // It is for compilers, and what runs on the CPU needs none.
+    if (timeout && !may_need_a_compiler(first)) out.timeout = std::nullopt;
     if (!stream.is_none()) out.stream = stream_of(stream);
     return out;
 }
@@ -211,7 +221,7 @@ void bind_spatial(nb::module_& m) {
         return out;
     });
     m.def("spatial_gather", [](geometries const& from, nb::handle rows, nb::handle stream, seconds timeout) {
-        auto const which = borrowed<std::int32_t>(rows, "rows");
+        auto const which = borrowed<std::int32_t>(rows, "which");
         return ran(manner_of(from, stream, timeout), [=](stream_ref on) { return gather(on, from, which); });
     }, nb::arg("rows_of"), nb::arg("rows"), nb::arg("stream").none(), nb::arg("timeout").none());
     m.def("spatial_filter", [](geometries const& from, nb::handle keep, nb::handle stream, seconds timeout) {
@@ -227,7 +237,7 @@ void bind_spatial(nb::module_& m) {
         return ran(manner_of(of, stream, timeout), [=](stream_ref on) { return clip_by_rect(on, of, to); });
     }, nb::arg("of"), nb::arg("box"), nb::arg("stream").none(), nb::arg("timeout").none());
     m.def("spatial_matrix_text", [](std::uint32_t bits, int left, int right) { return spatial::matrix{bits, left, right}.text(); });
-    m.def("spatial_read_file", [](std::string const& path, std::string const& id) {
+    m.def("spatial_read_file", [](std::filesystem::path const& path, std::string const& id) {
         read_options how;
         how.id = id;
         auto got = [&] { without_gil const unlocked; return read_file(path, how); }().value();

@@ -11,6 +11,7 @@
 
 #include <kiln/tropical/run.hpp>
 
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -30,12 +31,29 @@ semiring semiring_by_name(std::string const& name) {
 }
 
 struct matrix {
-    std::int64_t ld = 0, stride = 0;
+    std::int64_t ld = 0;
     transposed as = transposed::no;
+    std::vector<std::int64_t> extents, strides;  // of the batch, outermost first; in items
+
+    // From one member to the next; nullopt where there is no one step, or one that a call cannot be told: 0 means "one after the other" there.
+    [[nodiscard]] std::optional<std::int64_t> step() const {
+        std::int64_t step = 0, inner = 1;
+        for (auto i = extents.size(); i-- > 0;) {
+            if (extents[i] == 1) continue;
+            if (step == 0) step = strides[i];
+            if (strides[i] <= 0 || strides[i] != step * inner) return std::nullopt;
+            inner *= extents[i];
+        }
+        return step;
+    }
+    [[nodiscard]] std::int64_t begin_of(std::int64_t member) const {
+        std::int64_t at = 0;
+        for (auto i = extents.size(); i-- > 0; member /= extents[i]) at += member % extents[i] * strides[i];
+        return at;
+    }
 };
 
-// The last two dimensions as rows and columns, what is before them as one batch. errc::invalid_argument where no leading
-// dimension can say it.
+// The last two dimensions as rows and columns, what is before them as a batch. errc::invalid_argument where no leading dimension can say it.
 matrix matrix_of(array const& a) {
     auto const d = a.dimensions();
     matrix out;
@@ -46,12 +64,7 @@ matrix matrix_of(array const& a) {
     else throw error{errc::invalid_argument, std::string{a.argument()} + " has neither its rows nor its columns in order: pass a contiguous copy"};
     if (out.ld < (out.as == transposed::yes ? rows : columns))
         throw error{errc::invalid_argument, std::string{a.argument()} + " overlaps itself: pass a contiguous copy"};
-    if (d == 2) return out;
-    out.stride = a.stride(d - 3);
-    for (int i = d - 4; i >= 0; --i) {
-        if (a.extent(i) != 1 && a.stride(i) != a.extent(i + 1) * a.stride(i + 1))
-            throw error{errc::invalid_argument, std::string{a.argument()} + ": the dimensions of its batch are not in order: pass a contiguous copy"};
-    }
+    for (int i = 0; i < d - 2; ++i) out.extents.push_back(a.extent(i)), out.strides.push_back(a.stride(i));
     return out;
 }
 
@@ -98,15 +111,6 @@ index_width width_of(array const& winners) {
     if (winners.type() == dlpack::data_type{dlpack::signed_int, 32, 1}) return index_width::i32;
     if (winners.type() == dlpack::data_type{dlpack::signed_int, 64, 1}) return index_width::i64;
     throw error{errc::invalid_argument, "winners are " + name_of(winners.type()) + "; they must be int32 or int64"};
-}
-
-// From an array's first byte to its last, gaps and all, so that its strides hold there.
-std::span<std::byte> whole_of(array const& of) {
-    if (of.items() == 0) return {};
-    std::int64_t low = 0, high = 1;
-    for (int i = 0; i < of.dimensions(); ++i) (of.stride(i) < 0 ? low : high) += (of.extent(i) - 1) * of.stride(i);
-    auto const width = static_cast<std::int64_t>(of.type().bits / 8U);
-    return {static_cast<std::byte*>(of.data()) + low * width, static_cast<std::size_t>((high - low) * width)};
 }
 
 using arrays = std::initializer_list<array const*>;  // null: none
@@ -221,8 +225,9 @@ result<void> run_there(int device, std::initializer_list<operand> all, Work work
     return {};
 }
 
-template <class Work>
-void run(array const& first, nb::handle stream, arrays all, Work work) {
+// `ended`: called with the interpreter's lock after work on the host, before its result is looked at.
+template <class Work, class Ended>
+void run(array const& first, nb::handle stream, arrays all, Work work, Ended ended) {
     if (!first.on_device()) {
         for (auto const* a : all) {
             if (a != nullptr && a->on_device())
@@ -232,6 +237,7 @@ void run(array const& first, nb::handle stream, arrays all, Work work) {
             without_gil const unlocked;
             return work(std::nullopt);
         }();
+        ended();
         return done.value();
     }
     call_stream on{stream, all};
@@ -243,25 +249,82 @@ void run(array const& first, nb::handle stream, arrays all, Work work) {
     on.done();
 }
 
+// A product on the CPU in pieces of rows, so that Ctrl-C does not wait for all of it. What is written stays as far as it came.
+class product_here {
+public:
+    product_here(semiring s, scalar type, std::size_t item) : s_{s}, type_{type}, item_{static_cast<std::int64_t>(item)} {}
+
+    // Of one member, or of as many as are few steps together. Without the interpreter's lock.
+    result<void> run(product_call const& call) {
+        auto const& s = call.shape;
+        constexpr std::int64_t steps = std::int64_t{1} << 26;
+        constexpr std::int64_t fewest = 64;  // as many as are packed at once
+        auto const of_a_row = std::max<std::int64_t>(1, s.n) * std::max<std::int64_t>(1, s.k);
+        auto const rows = std::max(fewest, steps / of_a_row / fewest * fewest);
+        if (s.m * std::max<std::int64_t>(1, s.batch) <= rows) return piece(call);
+        for (std::int64_t member = 0; member < s.batch; ++member) {
+            for (std::int64_t first = 0; first < s.m; first += rows) {
+                auto part = call;
+                part.shape.batch = 1, part.shape.m = std::min(rows, s.m - first);
+                move(part.a, member * call.stride_a + first * (call.a_as == transposed::yes ? 1 : call.lda), item_);
+                move(part.b, member * call.stride_b, item_);
+                move(part.c, member * call.stride_c + first * call.ldc, item_);
+                move(part.arg, member * call.stride_arg + first * call.ldarg, call.width == index_width::i64 ? 8 : 4);
+                if (auto done = piece(part); !done) return done;
+            }
+        }
+        return {};
+    }
+    // KeyboardInterrupt, where that ended it.
+    void raise() {
+        if (thrown_) throw std::move(*thrown_);
+    }
+
+private:
+    template <class Pointer>
+    static void move(Pointer& at, std::int64_t items, std::int64_t width) {
+        using byte = std::conditional_t<std::is_same_v<Pointer, void*>, char, char const>;
+        if (at != nullptr) at = static_cast<byte*>(at) + items * width;
+    }
+    result<void> piece(product_call const& call) {
+        auto const now = std::chrono::steady_clock::now();
+        if (now - looked_ > std::chrono::milliseconds{100}) {
+            looked_ = now;
+            with_gil const locked;
+            if (PyErr_CheckSignals() != 0) {
+                thrown_.emplace();
+                return error{errc::cancelled, "interrupted"};
+            }
+        }
+        return tropical::cpu::run(s_, type_, call);
+    }
+
+    semiring s_;
+    scalar type_;
+    std::int64_t item_;
+    std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
+    std::optional<nb::python_error> thrown_;
+};
+
 void product_into(std::string const& name, nb::handle a_object, nb::handle b_object, nb::handle c_object, nb::handle winners_object,
                   nb::handle stream, seconds timeout) {
     auto const s = semiring_by_name(name);
     array const a{a_object, "a"}, b{b_object, "b"}, c{c_object, "out"};
     std::optional<array> won;
     if (!winners_object.is_none()) won.emplace(winners_object, "winners");
-    want_same(a, b), want_same(a, c), want_writable(c);
+    want_same(a, b), want_same(a, c), want_writable(c), want_apart(c, {&a, &b}), want_no_item_twice(c);
     auto const am = matrix_of(a), bm = matrix_of(b), cm = matrix_of(c);
     if (cm.as == transposed::yes) throw error{errc::invalid_argument, "out must have its rows in order"};
     auto const d = c.dimensions();
     product_call call{.shape = {.m = c.extent(d - 2), .n = c.extent(d - 1), .k = a.extent(a.dimensions() - 1)},
                       .a = a.data(), .b = b.data(), .c = c.data(), .arg = won ? won->data() : nullptr,
                       .lda = am.ld, .ldb = bm.ld, .ldc = cm.ld,
-                      .stride_a = am.stride, .stride_b = bm.stride, .stride_c = cm.stride,
                       .a_as = am.as, .b_as = bm.as};
     for (int i = 0; i < d - 2; ++i) call.shape.batch *= c.extent(i);
+    matrix wm;
     if (won) {
-        auto const wm = matrix_of(*won);
-        call.ldarg = wm.ld, call.stride_arg = wm.stride, call.width = width_of(*won);
+        wm = matrix_of(*won);
+        call.ldarg = wm.ld, call.width = width_of(*won);
     }
     auto const type = type_for(a);
     array const* const winners = won ? &*won : nullptr;
@@ -269,28 +332,32 @@ void product_into(std::string const& name, nb::handle a_object, nb::handle b_obj
     auto const device = std::max(a.device(), 0);
     std::optional<untyped_product> by;
     if (where.on_gpu()) by = product_for(s, type, won.has_value(), device, timeout);
-    auto const once = [&](std::optional<stream_ref> on) { return on ? by->run(*on, call) : tropical::cpu::run(s, type, call); };
-    auto const batch = std::exchange(call.shape.batch, 1);
-    bool const shared = batch > 1 && (a.dimensions() == 2 || b.dimensions() == 2);
-    if (!shared) call.shape.batch = batch;
-    // A stride of 0 means "one after the other": a matrix that all members share is multiplied member by member.
+    product_here here{s, type, a.type().bits / 8U};
+    auto const once = [&](std::optional<stream_ref> on, product_call const& what) { return on ? by->run(*on, what) : here.run(what); };
+    auto const step_a = am.step(), step_b = bm.step(), step_c = cm.step();
+    bool const one_matrix = am.extents.empty() || bm.extents.empty();
+    // Member by member where one step does not lead to the next, as from a matrix that all share.
+    bool const one_by_one = call.shape.batch > 1 && (one_matrix || !step_a || !step_b || !step_c);
+    if (!one_by_one) call.stride_a = step_a.value_or(0), call.stride_b = step_b.value_or(0), call.stride_c = step_c.value_or(0), call.stride_arg = wm.step().value_or(0);
     auto const all = [&](std::optional<stream_ref> on) -> result<void> {
-        if (!shared) return once(on);
-        auto const next = [](auto*& at, std::int64_t items, std::size_t width) {
-            using byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<std::remove_reference_t<decltype(at)>>>, char const, char>;
-            if (at != nullptr) at = static_cast<byte*>(at) + items * static_cast<std::int64_t>(width);
+        if (!one_by_one) return once(on, call);
+        auto const at = [](auto* data, matrix const& of, std::int64_t member, unsigned bits) {
+            using byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(data)>>, char const, char>;
+            return data == nullptr ? data : static_cast<byte*>(data) + of.begin_of(member) * static_cast<std::int64_t>(bits / 8U);
         };
-        for (std::int64_t i = 0; i < batch; ++i) {
-            if (auto done = once(on); !done) return done;
-            next(call.a, am.stride, a.type().bits / 8U), next(call.b, bm.stride, b.type().bits / 8U);
-            next(call.c, cm.stride, c.type().bits / 8U), next(call.arg, call.stride_arg, won ? won->type().bits / 8U : 0);
+        for (std::int64_t i = 0; i < call.shape.batch; ++i) {
+            auto one = call;
+            one.shape.batch = 1;
+            one.a = at(call.a, am, i, a.type().bits), one.b = at(call.b, bm, i, b.type().bits), one.c = at(call.c, cm, i, c.type().bits);
+            one.arg = at(call.arg, wm, i, won ? won->type().bits : 0);
+            if (auto done = once(on, one); !done) return done;
         }
         return {};
     };
     run(a, stream, {&a, &b, &c, winners}, [&](std::optional<stream_ref> on) {
         if (on || !where.on_gpu()) return all(on);
         return run_there(device, {{&a, &call.a, nullptr}, {&b, &call.b, nullptr}, {&c, nullptr, &call.c}, {winners, nullptr, &call.arg}}, all);
-    });
+    }, [&] { here.raise(); });
 }
 
 void backward_into(std::string const& name, nb::handle g_object, nb::handle winners_object, nb::handle a_object, nb::handle b_object,
@@ -300,16 +367,20 @@ void backward_into(std::string const& name, nb::handle g_object, nb::handle winn
     std::optional<array> a, b;
     if (rule == gradient_rule::mul) a.emplace(a_object, "a"), b.emplace(b_object, "b");
     auto const gm = matrix_of(g), wm = matrix_of(won), dam = matrix_of(da), dbm = matrix_of(db);
+    auto const step = [](matrix const& m, array const& of) {
+        if (auto const found = m.step()) return *found;
+        throw error{errc::invalid_argument, std::string{of.argument()} + ": the dimensions of its batch are not in order: pass a contiguous copy"};
+    };
     auto const d = g.dimensions();
     backward_call call{.shape = {.m = g.extent(d - 2), .n = g.extent(d - 1), .k = da.extent(da.dimensions() - 1)},
                        .g = g.data(), .arg = won.data(), .a = a ? a->data() : nullptr, .b = b ? b->data() : nullptr,
                        .da = da.data(), .db = db.data(),
                        .ldg = gm.ld, .ldarg = wm.ld, .ldda = dam.ld, .lddb = dbm.ld,
-                       .stride_g = gm.stride, .stride_arg = wm.stride, .stride_da = dam.stride, .stride_db = dbm.stride,
+                       .stride_g = step(gm, g), .stride_arg = step(wm, won), .stride_da = step(dam, da), .stride_db = step(dbm, db),
                        .width = width_of(won)};
     if (a) {
         auto const am = matrix_of(*a), bm = matrix_of(*b);
-        call.lda = am.ld, call.ldb = bm.ld, call.stride_a = am.stride, call.stride_b = bm.stride;
+        call.lda = am.ld, call.ldb = bm.ld, call.stride_a = step(am, *a), call.stride_b = step(bm, *b);
     }
     for (int i = 0; i < d - 2; ++i) call.shape.batch *= g.extent(i);
     auto const type = type_for(g);
@@ -324,7 +395,7 @@ void backward_into(std::string const& name, nb::handle g_object, nb::handle winn
         if (on || !where.on_gpu()) return once(on);
         return run_there(device, {{&g, &call.g, nullptr}, {&won, &call.arg, nullptr}, {left, &call.a, nullptr}, {right, &call.b, nullptr},
                                   {&da, nullptr, &call.da}, {&db, nullptr, &call.db}}, once);
-    });
+    }, [] {});
 }
 
 }  // namespace

@@ -21,19 +21,19 @@ namespace {
 
 nb::dict row_of(unit_status const& u) {
     nb::dict out;
-    out["name"] = u.name;
+    out["name"] = text_of(u.name);
     out["target"] = u.target;
     out["state"] = std::string{kiln::name_of(u.state)};
     out["origin"] = u.from ? nb::object{nb::cast(std::string{kiln::name_of(*u.from)})} : nb::none();
-    out["miss"] = u.miss;
-    out["consumers"] = u.consumers;
+    out["miss"] = text_of(u.miss);
+    out["consumers"] = text_of(u.consumers);
     out["compile"] = u.compile_ms * 1e-3;
     out["load"] = u.load_ms * 1e-3;
     out["waits"] = u.waits;
     out["blocked"] = u.blocked_ms * 1e-3;
     out["bytes"] = u.bytes;
-    out["error"] = u.error;
-    out["log"] = u.log;
+    out["error"] = text_of(u.error);
+    out["log"] = text_of(u.log);
     return out;
 }
 
@@ -58,10 +58,10 @@ nb::list recent(std::string const& kind) {
         one["sequence"] = e.sequence;
         one["time"] = static_cast<double>(e.time_ns) * 1e-9;
         one["kind"] = std::string{kiln::name_of(e.kind)};
-        one["unit"] = std::string{e.unit.view()};
-        one["target"] = std::string{e.target.view()};
-        one["reason"] = std::string{e.reason.view()};
-        one["detail"] = std::string{e.detail.view()};
+        one["unit"] = text_of(e.unit.view());
+        one["target"] = text_of(e.target.view());
+        one["reason"] = text_of(e.reason.view());
+        one["detail"] = text_of(e.detail.view());
         one["duration"] = static_cast<double>(e.duration_ns) * 1e-9;
         one["value"] = e.value;
         out.append(one);

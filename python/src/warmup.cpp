@@ -3,6 +3,7 @@
 #include "gil.hpp"
 #include "module.hpp"
 
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -81,16 +82,16 @@ void bind_warmup(nb::module_& m) {
         without_gil const unlocked;
         (void)demand(std::move(wants), std::move(how));
     }, nb::arg("what"), nb::arg("archs"), nb::arg("device"), nb::arg("consumer"));
-    nb::class_<recording>(m, "Recording").def("stop", &recording::stop);
-    m.def("record", [](std::string const& file) { without_gil const unlocked; return record_profile(file); });
+    nb::class_<recording>(m, "Recording").def("stop", &recording::stop).def("check", [](recording const& r) { r.written().value(); });
+    m.def("record", [](std::filesystem::path const& file) { without_gil const unlocked; return record_profile(file.native()); });
     m.def("write_profile", [](std::string const& file, nb::handle what) {
         auto const wants = wants_of(what);
         auto const done = [&] { without_gil const unlocked; return write_profile(file, wants); }();
         done.value();
     });
-    m.def("replay", [](std::string const& file, std::vector<std::string> const& archs) {
+    m.def("replay", [](std::filesystem::path const& file, std::vector<std::string> const& archs) {
         demand_options how{.targets = targets_of(archs)};
-        auto const done = [&] { without_gil const unlocked; return replay_profile(file, std::move(how)); }().value();
+        auto const done = [&] { without_gil const unlocked; return replay_profile(file.native(), std::move(how)); }().value();
         return nb::make_tuple(done.demanded, done.stale);
     }, nb::arg("file"), nb::arg("archs"));
     m.def("catalogue", [] {

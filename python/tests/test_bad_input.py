@@ -80,6 +80,10 @@ ROWS = {
     "destroyed stream": 'raises(kiln.DriverError, "CUDA_ERROR_INVALID_HANDLE", scan, x, out=y, stream=77777)',
     "stream of another device": 'class S:\n    device = Device(1)\n    def __cuda_stream__(self): return (0, 0)\nraises(kiln.InvalidArgument, "stream is of cuda:1, the arrays are on cuda:0", scan, x, out=y, stream=S())',
     "no stream": 'raises(TypeError, "stream must be an int or an object with __cuda_stream__", scan, x, out=y, stream="s")',
+    "a stream that is no address": 'for stream in (1 << 70, -(1 << 70)): raises(kiln.InvalidArgument, "stream: -?1180591620717411303424 is no stream.s address", scan, x, out=y, stream=stream)\nclass T:\n    def __cuda_stream__(self): return (0, "x")\nraises(kiln.InvalidArgument, "stream: .x. is no stream.s address", scan, x, out=y, stream=T())',
+    "an array's stream that is none": 'for stream in ("x", 1.5, 1 << 70): raises(kiln.InvalidArgument, "x: .* is no stream.s address", scan, Array(stream=stream), out=y)',
+    "more items than bytes can be counted": 'for shape, type in (([1 << 32, 1 << 32], "int8"), ([(1 << 61) + 2], "int64")): raises(kiln.InvalidArgument, "an array cannot have", kiln.Array.empty, shape, type)\nassert kiln.Array.empty([0, 1 << 40], "int8").nbytes == 0',
+    "a DLPack to come": 'raises(OverflowError, "", kiln.Array.empty([3], "int32").__dlpack__, max_version=(1 << 70, 0))',
     "unknown argument": 'raises(TypeError, r"scan\\(\\) has no argument \'outt\'", scan, x, outt=y)',
     "too many arguments": 'raises(TypeError, "takes 1 positional", scan, x, y)',
     "too few arguments": 'raises(TypeError, "missing its argument \'x\'", scan, out=y)',
@@ -126,3 +130,13 @@ def test_streams_are_joined_both_ways(fake_driver, python, tmp_path):
     launch = kinds.index("launch")
     assert "record" in kinds[:launch] and "wait" in kinds[:launch], "the launch waits for the other stream"
     assert "record" in kinds[launch:] and "wait" in kinds[launch:], "and the other stream for the launch"
+
+
+def test_a_kernel_joins_the_streams_of_all_its_arrays(fake_driver, python, tmp_path):
+    log = tmp_path / "log"
+    python(fake_driver + BEGIN + "k = kiln.Unit('k', 'extern \"C\" __global__ void k__488(int n, const int* x, int* y) {}').kernel('k__488')\n"
+           "import os\nos.environ['KILN_FAKE_CUDA_LOG'] = sys.argv[1]\nk(1, 32, (1, Array(stream=1), Array(stream=2)))\n", str(log))
+    kinds = [line.split()[0] for line in log.read_text().splitlines()]
+    launch = kinds.index("launch")
+    assert "record" in kinds[:launch] and "wait" in kinds[:launch], "the launch waits for the other array's stream"
+    assert "record" in kinds[launch:] and "wait" in kinds[launch:], "and that stream for the launch"

@@ -79,8 +79,6 @@ REFUSED = [
     (lambda x: kiln.radix_sort(x.reshape(1, -1)), "2 dimensions"),
     (lambda x: kiln.reduce_sync(x.reshape(-1, 1)), "2 dimensions"),
     (lambda x: kiln.inclusive_scan(numpy.ma.array(x, mask=x > 0)), "mask would be lost"),
-    (lambda x: kiln.inclusive_scan(x.astype("c16")), "complex128"),
-    (lambda x: kiln.inclusive_scan(x.astype(">i4")), "byte order"),
     (lambda x: kiln.inclusive_scan(x, out=numpy.empty(x.size, "i8")), "int64"),
     (lambda x: kiln.inclusive_scan(x, out=numpy.empty(3, "i4")), "3 items"),
     (lambda x: kiln.inclusive_scan(x, "less"), "'less' gives no item of two"),
@@ -99,6 +97,17 @@ REFUSED = [
     (lambda x: kiln.reduce(x, init=1.7), "1.7 is no int32"),
     (lambda x: kiln.reduce(x, init=2**40), "init"),
     (lambda x: kiln.lower_bound(x, x.astype("f4")), "float32"),
+    *[(lambda x, type=type: kiln.lower_bound(x, x, out=numpy.empty(x.size, type)), words + "; places are int32 or int64")
+      for type, words in (("i1", "int8"), ("u1", "uint8"), ("?", "bool"), ("f2", "float16"), ("f8", "float64"), ("u4", "uint32"))],
+    (lambda x: kiln.upper_bound(x, x, out=[0]), "out is a list"),
+    (lambda x: kiln.lower_bound(x, x, "plus"), "'plus' is no order"),
+    (lambda x: kiln.inclusive_scan(x, out=numpy.zeros(2 * x.size, "i4")[::2]), "out is not contiguous"),
+    (lambda x: kiln.select(x, x), "mask is of int32; it must be of bool or 8-bit integers"),
+    (lambda x: kiln.select(x, x.astype("f8")), "mask is of float64"),
+    (lambda x: kiln.select(x, x > 0, count=numpy.zeros(1, "f4")), "count has 1 items of float32"),
+    (lambda x: kiln.gather(x, numpy.zeros(1, "u1")), "index: items of uint8; they must be integers of 32 or 64 bits"),
+    (lambda x: kiln.radix_sort(x, values_out=x), "values_out is for values"),
+    (lambda x: kiln.inclusive_scan(numpy.int32(3)), "x is a int32; pass an array of NumPy's$"),
 ]
 
 
@@ -106,3 +115,38 @@ REFUSED = [
 def test_what_a_gpu_would_not_take(call, words):
     with pytest.raises(kiln.InvalidArgument, match=words):
         call(HOST)
+
+
+@pytest.mark.parametrize("convert, words", [(lambda x: x.astype("c16"), "complex128"), (lambda x: x.astype(">i4"), "byte order"),
+                                            (lambda x: numpy.zeros(2, [("x", "f4"), ("y", "f4")]), "x has records, which 'plus' has no meaning for")])
+def test_types_that_nothing_takes(convert, words):
+    for call in (kiln.inclusive_scan, kiln.reduce_sync):
+        with pytest.raises(kiln.Unsupported, match=words):
+            call(convert(HOST))
+
+
+@pytest.mark.parametrize("type", ["i4", "f8", "u1"])
+def test_places_in_what_goes_down(type):
+    down = numpy.sort(HOST.astype(type))[::-1].copy()
+    asked = numpy.unique(HOST).astype(type)
+    for i, q in zip(kiln.lower_bound(down, asked, "greater"), asked):
+        assert (down[:i] > q).all() and (i == len(down) or not down[i] > q)
+    for i, q in zip(kiln.upper_bound(down, asked, "greater", out=numpy.empty(len(asked), "i4")), asked):
+        assert not (q > down[:i]).any() and (i == len(down) or q > down[i])
+
+
+def test_what_is_no_array_is_named():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(TypeError, match="x is a list, not an array"):
+        kiln.inclusive_scan([1])
+    with pytest.raises(TypeError, match=r"x is a Series of pandas, not an array: pass x.to_numpy\(\)"):
+        kiln.inclusive_scan(pandas.Series([1, 2]))
+    with pytest.raises(TypeError, match="keys is a list, not an array"):
+        kiln.radix_sort([1])
+
+
+def test_classes_of_ones_own_are_arrays():
+    class Own(numpy.ndarray):
+        pass
+
+    assert kiln.inclusive_scan(numpy.array([1, 2], "i4").view(Own)).tolist() == [1, 3]

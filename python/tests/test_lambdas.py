@@ -189,3 +189,41 @@ def test_captured_values_are_one_item(s, type, words):
 def test_records_are_laid_out_as_c_has_them(dtype, words):
     with pytest.raises(kiln.InvalidArgument, match=words):
         kiln.spec("reduce", numpy.dtype(dtype), "plus")
+
+
+def test_equal_numbers_are_not_the_same_number():
+    whole, broken = [kiln.op(by) for by in (lambda a: a * 2, lambda a: a * 2.0)]
+    assert (whole.text, broken.text) == ("(a * 2)", "(a * 2.0)")
+    zero, below = [kiln.op(by) for by in (lambda a, b: a if a > b else 0.0, lambda a, b: a if a > b else -0.0)]
+    assert zero.text != below.text
+    one, yes = [kiln.op(by) for by in (lambda a: a + 1, lambda a: a + True)]
+    assert one.text != yes.text
+
+
+def test_the_least_number_has_a_sign():
+    least = kiln.op(lambda a: a > -(2**63))
+    assert least.text == "(a > (-9223372036854775807ll - 1))"
+    with pytest.raises(kiln.InvalidArgument, match="is no number of a GPU's"):
+        kiln.op(lambda a: a > -(2**63) - 1)
+
+
+def test_another_min_is_seen_each_time():
+    from kiln._types import as_op
+
+    text = "by = lambda a, b: min(a, b)\n"
+    import linecache
+
+    linecache.cache["<with min>"] = (len(text), None, text.splitlines(True), "<with min>")
+    plain, own = {}, {"min": max}
+    for where in (plain, own):
+        exec(compile(text, "<with min>", "exec"), where)
+    assert plain["by"].__code__ == own["by"].__code__
+    as_op(plain["by"])
+    with pytest.raises(kiln.InvalidArgument, match="'min' is another function here"):
+        as_op(own["by"])
+
+
+@pytest.mark.parametrize("given", [None, 5, b"a + b"])
+def test_what_is_no_operator_is_told(given):
+    with pytest.raises(TypeError, match="is no operator"):
+        kiln.op(given)

@@ -492,3 +492,90 @@ def test_offsets_that_leave_the_memory_are_found_by_whoever_reads(family, offset
                  lambda: spatial.gather(rows, numpy.array([len(rows) - 1], "i4")).to_host_sync().to_wkt_sync()):
         with pytest.raises(kiln.InvalidArgument, match="row [01]: "):
             read()
+
+
+# ---- What others gave is left as it is ----
+
+
+def test_parts_are_given_out_to_be_read():
+    held = bytes(32)
+    x = numpy.frombuffer(held)
+    rows = spatial.points(x, x)
+    with pytest.raises(ValueError, match="read-only"):
+        rows.parts()["x"].numpy_sync()[0] = 1.5
+    assert held == bytes(32)
+    lines = spatial.geometries(["LINESTRING (0 0, 1 1)", None]).parts()
+    for part in (lines["y"], lines["offsets"][0], lines["validity"]):
+        assert not part.numpy_sync().flags.writeable
+        assert not numpy.from_dlpack(part).flags.writeable
+        with pytest.raises(BufferError, match="read-only"):
+            part.__dlpack__()
+    with pytest.raises(kiln.InvalidArgument, match="out cannot be written to"):
+        kiln.tropical.product(numpy.zeros((4, 1)), numpy.zeros((1, 1)), out=_matrix(rows.parts()["x"]))
+
+
+def _matrix(part):
+    return part.numpy_sync().reshape(-1, 1)
+
+
+def test_a_stream_that_somebody_has_taken():
+    pyarrow = pytest.importorskip("pyarrow")
+    rows = pyarrow.array(spatial.geometries(["POINT (0 1)", "POINT (2 3)"]))
+    capsule = pyarrow.chunked_array([rows, rows]).__arrow_c_stream__()
+
+    class Stream:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return capsule
+
+    pyarrow.ChunkedArray._import_from_c_capsule(capsule)
+    with pytest.raises(kiln.InvalidArgument, match="taken by somebody else"):
+        spatial.geometries(Stream())
+
+
+MASKED = {
+    "x": lambda: spatial.points(numpy.ma.masked_array([1.0, 3.0], mask=[1, 0]), numpy.ones(2)),
+    "key": lambda: spatial.dissolve(SQUARES[:2], numpy.ma.masked_array(numpy.zeros(2, "i4"), mask=[1, 0]), 1),
+    "which": lambda: spatial.gather(SQUARES, numpy.ma.masked_array(numpy.zeros(2, "i4"), mask=[1, 0])),
+    "keep": lambda: spatial.filter_sync(SQUARES[:2], numpy.ma.masked_array([True, True], mask=[1, 1])),
+}
+
+
+@pytest.mark.parametrize("argument", MASKED)
+def test_masks_are_not_lost(argument):
+    with pytest.raises(kiln.InvalidArgument, match=f"{argument} is a masked array, and its mask would be lost"):
+        MASKED[argument]()
+
+
+def test_everything_is_within_an_infinite_distance(place):
+    left, right = there(["POINT (0 0)", "POINT (3 1)", None], place), there(["POINT (5 5)", "POINT (100 100)", "POINT EMPTY"], place)
+    for distance in (200.0, 1.7e308, float("inf")):
+        assert len(spatial.query(left, right, distance)) == 4
+    assert len(spatial.query(left, left, float("inf"))) == 4
+
+
+def test_a_time_for_compilers_does_not_count_where_there_is_none():
+    with kiln.execution("cpu"):
+        for timeout in (0, 1e-9, -1, 0.001):
+            for _ in range(5):
+                assert host(spatial.area(SQUARES[:1], timeout=timeout)).tolist() == [4.0]
+
+
+def test_names_of_files_need_be_no_text(tmp_path):
+    import os
+
+    name = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.wkt")
+    with open(name, "w") as out:
+        out.write("POINT (1 2)\n")
+    assert len(spatial.read_file(name)) == 1
+
+
+WRONG = {
+    "box has 3 numbers": lambda: spatial.clip_by_rect(SQUARES, (0, 0, 1)),
+    "count is a str": lambda: spatial.nearest(SQUARES, SQUARES, "x"),
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_wrong_arguments_are_named(words):
+    with pytest.raises((TypeError, kiln.InvalidArgument), match=words):
+        WRONG[words]()

@@ -100,3 +100,86 @@ print(kiln.activity()['transfers_to_device'])
                        "('dispatched', 'cpu', 'no-room', 'auto -> cpu; f32 on hos')]")
     assert "mode gpu, but the device has room for" in seen[1] and "mode auto would run it on the CPU" in seen[1]
     assert seen[2] == "0"
+
+
+def test_batches_of_any_strides():
+    make = numpy.random.default_rng(5)
+    a, b = make.random((3, 4)).astype("f4"), make.random((4, 2)).astype("f4")
+    for shape in ((5,), (2, 3), (1, 5), (2, 1, 3)):
+        many = make.random((*shape, 4, 2)).astype("f4")
+        shared = numpy.broadcast_to(a, (*shape, 3, 4))
+        assert numpy.array_equal(kiln.tropical.product(shared, many), reference(shared, many, "max_plus"))
+        assert numpy.array_equal(kiln.tropical.product(shared, b), reference(shared, numpy.broadcast_to(b, many.shape), "max_plus"))
+        c, won = kiln.tropical.product(shared, many[..., ::-1].copy()[..., ::-1][..., :1].copy(), winners="int64")
+        assert c.shape == won.shape == (*shape, 3, 1)
+    rows = make.random((4, 1, 3, 4)).astype("f4")
+    for view in (rows[::2], rows[::-1], rows.transpose(1, 0, 2, 3)):
+        assert numpy.array_equal(kiln.tropical.product(view, b), reference(view, numpy.broadcast_to(b, (*view.shape[:2], 4, 2)), "max_plus"))
+
+
+def test_what_is_written_lies_over_nothing_else():
+    a = numpy.random.default_rng(6).random((8, 8))
+    before = a.copy()
+    for out in (a, a.T, a[::-1]):
+        with pytest.raises(kiln.InvalidArgument, match="overlap|rows in order"):
+            kiln.tropical.product(a, a, "min_plus", out=out)
+    wide = numpy.zeros((8, 20))
+    wide[:, 10:18] = before
+    for begin in (3, 10, 12):
+        with pytest.raises(kiln.InvalidArgument, match="out and a overlap"):
+            kiln.tropical.product(wide[:, 10:18], before, "min_plus", out=wide[:, begin : begin + 8])
+    with pytest.raises(kiln.InvalidArgument, match="out and b overlap"):
+        kiln.tropical.product(before, wide[:, 10:18], "min_plus", out=wide[:, 5:13])
+    assert (a == before).all()
+    left = kiln.tropical.product(wide[:, 10:18], before, "min_plus", out=wide[:, 2:10])  # beside each other in every row
+    assert numpy.array_equal(left, reference(before, before, "min_plus"))
+
+
+def test_an_output_is_no_place_twice():
+    room = numpy.zeros((50, 2), "f4")
+    out = numpy.lib.stride_tricks.as_strided(room, (300, 50, 2), (0, 8, 4))
+    with pytest.raises(kiln.InvalidArgument, match="out overlaps itself"):
+        kiln.tropical.product(numpy.ones((300, 50, 4), "f4"), numpy.ones((300, 4, 2), "f4"), out=out)
+    between = numpy.zeros((5, 300, 2), "f4").transpose(1, 0, 2)  # one member between the rows of the other
+    a, b = numpy.random.default_rng(7).random((2, 300, 5, 4)).astype("f4"), numpy.random.default_rng(8).random((300, 4, 2)).astype("f4")
+    assert numpy.array_equal(kiln.tropical.product(a[0], b, out=between), reference(a[0], b, "max_plus"))
+
+
+def test_masks_are_not_lost():
+    masked = numpy.ma.masked_array([[1.0, -9999.0]], mask=[[0, 1]])
+    with pytest.raises(kiln.InvalidArgument, match="a is a masked array, and its mask would be lost"):
+        kiln.tropical.product(masked, numpy.zeros((2, 1)), "min_plus")
+
+
+def test_large_ones_come_in_pieces_and_are_the_same():
+    make = numpy.random.default_rng(9)
+    a, b = make.integers(0, 50, (3, 300, 520)).astype("i4"), make.integers(0, 50, (3, 520, 530)).astype("i4")
+    for first, second in ((a, b), (a.transpose(0, 2, 1).copy().transpose(0, 2, 1), b), (a, b[0])):
+        c, won = kiln.tropical.product(first, second, "min_plus", winners="int64")
+        for i in range(3):
+            right = second if second.ndim == 2 else second[i]
+            for row in (0, 63, 64, 191, 192, 256, 299):
+                sums = a[i, row][:, None] + right
+                assert numpy.array_equal(c[i, row], sums.min(axis=0)) and numpy.array_equal(won[i, row], sums.argmin(axis=0))
+
+
+def test_an_interrupt_does_not_wait_for_all_of_it(python):
+    python("""import kiln, numpy, os, signal, threading, time
+a = numpy.random.rand(1600, 1600)
+one = numpy.random.rand(100, 1600)
+began = time.monotonic(); kiln.tropical.product(one, a); rows = time.monotonic() - began
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+began = time.monotonic()
+try: kiln.tropical.product(a, a)
+except KeyboardInterrupt: print(time.monotonic() - began)
+else: raise AssertionError('it was not interrupted')
+assert time.monotonic() - began < 0.3 + 10 * rows, (time.monotonic() - began, rows)  # all of it: 16 times
+""")
+
+
+@pytest.mark.parametrize("a, words", [([[1.0]], "a is a list, not an array"), (None, "a is a NoneType, not an array")])
+def test_what_is_no_array_is_named(a, words):
+    with pytest.raises(TypeError, match=words):
+        kiln.tropical.product(a, numpy.zeros((1, 1)))
+    with pytest.raises(kiln.InvalidArgument, match="winners is True; it can be 'int32' or 'int64'"):
+        kiln.tropical.product(numpy.zeros((1, 1)), numpy.zeros((1, 1)), winners=True)

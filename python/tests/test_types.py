@@ -51,7 +51,9 @@ def f(x: Tensor) -> Tensor:
     scan = kiln.make_inclusive_scan("int32", lambda a, b: a + b)
     scan(x, out=kiln.exclusive_scan(x))
     kept, count = kiln.select(x, "a > 0", stream=7)
-    return kiln.gather(kept, count)
+    places: int = kiln.lower_bound(x, x)  # of another type than x: whoever knows it says so
+    halves: int = kiln.transform(x, "a", to="int32")
+    return kiln.gather(kiln.transform(kept, "a + 1"), count)
 """
 
 

@@ -241,8 +241,8 @@ def test_a_field_between_others_is_not_taken_for_a_column():
 def test_what_a_consumer_of_dlpack_asks_for_is_given_or_refused():
     from kiln import spatial
 
-    x = spatial.geometries((numpy.arange(3.0), numpy.arange(3.0))).parts()["x"]
-    assert numpy.from_dlpack(x).tolist() == [0, 1, 2]
+    x = kiln._kiln.spatial_length(spatial.geometries(["LINESTRING (0 0, 1 0)", "LINESTRING (0 0, 0 2)"]), None, None)
+    assert numpy.from_dlpack(x).tolist() == [1, 2]
     for asked in ({"copy": True}, {"dl_device": (2, 0)}):
         with pytest.raises(BufferError):
             x.__dlpack__(**asked)
@@ -256,3 +256,81 @@ def test_what_is_no_operator_and_no_struct():
         kiln.op(" ")
     with pytest.raises(kiln.InvalidArgument, match="struct 'p q': its name"):
         kiln.struct("p q", "float x;")
+
+
+def test_a_recording_that_cannot_be_written_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for i, file in enumerate((tmp_path / "folder", "", "/proc/nope/x")):
+        with pytest.raises(kiln.IoError):
+            with kiln.record(file):
+                kiln.Unit(f"lost{i}", f'extern "C" __global__ void lost{i}() {{}}').artifact("sm_90")
+    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+    with pytest.raises(ZeroDivisionError):  # what was on its way out comes first
+        with kiln.record(tmp_path / "folder"):
+            kiln.Unit("lost3", 'extern "C" __global__ void lost3() {}').artifact("sm_90")
+            raise ZeroDivisionError
+
+
+def test_a_recordings_name_need_be_no_text(tmp_path):
+    name = os.fsdecode(os.fsencode(tmp_path) + b"/r\xe9.profile")
+    with kiln.record(name):
+        kiln.Unit("named", 'extern "C" __global__ void named() {}').artifact("sm_90")
+    assert kiln.replay(name, archs=["sm_90"]).demanded == 1
+
+
+def test_errors_have_a_class_of_their_own(tmp_path):
+    unit = kiln.Unit("saxpy", SAXPY)
+    with pytest.raises(kiln.IoError, match="is a directory"):
+        kiln.build(tmp_path, [unit], archs=["sm_90"])
+    for more in ({}, {"bundle": tmp_path / "z.kiln"}):
+        with pytest.raises(kiln.NotFound, match="no such profile"):
+            kiln.replay(tmp_path / "no.profile", archs=["sm_90"], **more)
+    for bundle, words in ((tmp_path, "is a directory"), (tmp_path / "no" / "z.kiln", "there is no folder")):
+        (tmp_path / "some.profile").touch()
+        with pytest.raises(kiln.IoError, match=words):
+            kiln.replay(tmp_path / "some.profile", archs=["sm_90"], bundle=bundle)
+    for given in (None, 5):
+        with pytest.raises(TypeError, match="is no path"):
+            kiln.add_bundle(given)
+
+
+def test_tables_are_streams_of_arrow():
+    pyarrow = pytest.importorskip("pyarrow")
+    kiln.Unit("told", 'extern "C" __global__ void told() {}').artifact("sm_90")
+    for table in (kiln.events(), kiln.status()):
+        read = pyarrow.table(table)
+        assert read.num_rows == len(table) and read.column_names == list(table[0])
+
+
+def test_text_that_is_no_utf_8_is_told_all_the_same(tmp_path):
+    folder = os.fsencode(tmp_path) + b"/\xe9"
+    with kiln.record(os.fsdecode(folder + b"/r.profile")):
+        kiln.Unit("dir", 'extern "C" __global__ void dir() {}').artifact("sm_90")
+    with pytest.raises(kiln.NotFound, match="no such profile"):
+        kiln.replay(os.fsdecode(folder + b"/none.profile"))
+    with pytest.raises(kiln.IoError, match="\ufffd"):
+        with kiln.record(os.fsdecode(folder)):
+            kiln.Unit("dir2", 'extern "C" __global__ void dir2() {}').artifact("sm_90")
+    assert any("\ufffd" in e["detail"] for e in kiln.events("warned"))
+
+
+def test_a_timeout_is_a_number():
+    with pytest.raises(kiln.InvalidArgument, match="timeout is not a number"):
+        kiln.Unit("timed", 'extern "C" __global__ void timed() {}').artifact("sm_90", timeout=float("nan"))
+
+
+DECLARED = {
+    "there is no operator 'minimum'; there are plus": lambda: kiln.inclusive_scan(numpy.zeros(3, "i4"), "minimum"),
+    "there is no operator ' Plus '": lambda: kiln.inclusive_scan(numpy.zeros(3, "i4"), " Plus "),
+    "it has two fields 'x'": lambda: kiln.struct("p", "int x, x;"),
+    "items of type 'int31' are not known": lambda: kiln.spec("inclusive_scan", "int31"),
+    "descending has no meaning for 'inclusive_scan'": lambda: kiln.spec("inclusive_scan", "int32", descending=True),
+    "indices has no meaning for 'radix_sort'": lambda: kiln.spec("radix_sort", "int32", indices=True),
+}
+
+
+@pytest.mark.parametrize("words", DECLARED)
+def test_what_cannot_be_is_told_where_it_is_written(words):
+    with pytest.raises(kiln.InvalidArgument, match=words):
+        DECLARED[words]()

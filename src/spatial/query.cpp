@@ -5,6 +5,9 @@
 #include "spatial/kept_tree.hpp"
 #include "spatial/operations.hpp"
 
+#include <algorithm>
+#include <limits>
+
 namespace kiln::spatial {
 
 namespace {
@@ -19,12 +22,14 @@ bool are_same(geometries const& a, geometries const& b) {
 
 result<pair_list> query(stream_ref on, geometries const& left, geometries const& right, query_options const& how) {
     if (!(how.distance >= 0)) return fail(errc::invalid_argument, "query: a distance of {}", how.distance);
+    // As far as boxes can be grown by: those of missing and empty rows lie at infinity, and are within no distance.
+    auto const most = std::min(how.distance, std::numeric_limits<double>::max() / 4);
     auto const ask = [&](queue& q, geometries const& a, geometries const& b) -> result<pair_list> {
         KILN_TRY(auto const boxes, boxes_of_rows(q, b));
         KILN_TRY(auto const tree, kept_tree::make(q, boxes));
-        if (are_same(a, b)) return query_boxes(q, tree, boxes, how.distance);
+        if (are_same(a, b)) return query_boxes(q, tree, boxes, most);
         KILN_TRY(auto const asked, boxes_of_rows(q, a));
-        return query_boxes(q, tree, asked, how.distance);
+        return query_boxes(q, tree, asked, most);
     };
     return with_operands(query_operation, on, left, right, ask);
 }

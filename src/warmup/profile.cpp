@@ -51,7 +51,7 @@ void note(event_log& events, std::string_view file, replayed const& r) {
 recording record_profile(std::string const& file, engine& of) {
     auto const by = std::make_shared<warmup::recorder>(file, of.internals().events);
     of.internals().uses.add(by);
-    return recording{[by, &of] { of.internals().uses.remove(by.get()); }};
+    return recording{[by, &of] { of.internals().uses.remove(by.get()); }, [by] { return by->written(); }};
 }
 
 result<void> write_profile(std::string const& file, std::vector<want> const& what) {

@@ -22,7 +22,17 @@ result<profile> const& recorder::before() {
     return *before_;
 }
 
+result<void> recorder::written() {
+    std::lock_guard const lock{mutex_};
+    if (why_) return *why_;
+    return {};
+}
+
 result<void> recorder::open() {
+    std::error_code none;
+    if (file_.empty() || std::filesystem::is_directory(file_, none))
+        return fail(errc::io, "'{}' is a directory or no name at all: a recording is written to a file",
+                    file_.native());
     if (file_.has_parent_path()) KILN_CHECK(base::make_directories(file_.parent_path()));
     auto made = base::open_file(file_, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0644);
     if (!made) {
@@ -44,13 +54,13 @@ result<void> recorder::open() {
 }
 
 void recorder::give_up(error const& why) {
-    broken_ = true;
+    why_ = why;
     fd_.reset();
     events_.emit({.kind = event_kind::warned, .reason = "profile", .detail = why.message()});
 }
 
 void recorder::append(base::bytes const& data) {
-    if (broken_) return;
+    if (why_) return;
     if (!fd_) {
         if (auto made = open(); !made) return give_up(made.error());
     }
@@ -65,7 +75,7 @@ void recorder::used(engine_detail::use_record const& what) {
     if (owner_ != ::getpid()) return;
     {
         std::lock_guard const lock{mutex_};
-        if (broken_ || !seen_.emplace(what.id, arch, kind).second) return;
+        if (why_ || !seen_.emplace(what.id, arch, kind).second) return;
     }
     (void)before();
     std::lock_guard const lock{mutex_};

@@ -16,12 +16,13 @@ namespace kiln::warmup {
 
 class recorder final : public engine_detail::use_observer {
 public:
-    // `events` hears once if the file cannot be written; nothing else comes of it.
+    // `events` hears once if the file cannot be written, and written() tells it.
     recorder(std::filesystem::path file, event_log& events);
 
     // What the file and the recordings beside it had when this process began; read at the first call, by whoever comes first.
     [[nodiscard]] result<profile> const& before();
     void used(engine_detail::use_record const& what) override;
+    [[nodiscard]] result<void> written();
 
 private:
     [[nodiscard]] result<void> open();
@@ -37,7 +38,7 @@ private:
     std::optional<result<profile>> before_;
     std::mutex mutex_;
     base::file_descriptor fd_;
-    bool broken_ = false;
+    std::optional<error> why_;  // nothing is written any more
     std::set<seen_key> seen_;   // by identity
     std::set<seen_key> known_;  // by recipe
     std::set<base::digest> written_;
