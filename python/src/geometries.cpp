@@ -154,8 +154,26 @@ private:
     std::vector<ArrowArray*> pointers_;
 };
 
-result<geometries> all_of(kiln_arrow_stream* from) {
-    if (from->release == nullptr) return error{errc::invalid_argument, "from_arrow: a stream that was released, or taken by somebody else"};
+// A stream that was somebody else's until now: nobody reads it a second time.
+class taken_stream {
+public:
+    explicit taken_stream(kiln_arrow_stream* from) : value_{std::exchange(*from, kiln_arrow_stream{})} {}
+    ~taken_stream() {
+        if (value_.release != nullptr) value_.release(&value_);
+    }
+    taken_stream(taken_stream const&) = delete;
+    taken_stream& operator=(taken_stream const&) = delete;
+    [[nodiscard]] kiln_arrow_stream* get() noexcept { return &value_; }
+
+private:
+    kiln_arrow_stream value_;
+};
+
+result<geometries> all_of(kiln_arrow_stream* given) {
+    if (given->release == nullptr)
+        return error{errc::invalid_argument, "from_arrow: the stream was read or released before, or taken by somebody else: ask for another one"};
+    taken_stream held{given};
+    auto* const from = held.get();
     std::vector<geometries> parts;
     for (;;) {
         ArrowSchema schema{};
@@ -259,7 +277,11 @@ geometries from_parts(std::string const& kind, nb::handle x, nb::handle y, std::
     if (offsets.size() != spatial::levels_of(parts.kind))
         throw error{errc::invalid_argument, kind + "s have " + std::to_string(spatial::levels_of(parts.kind)) + " arrays of offsets, " +
                                                 std::to_string(offsets.size()) + " came"};
-    for (std::size_t i = 0; i < offsets.size(); ++i) parts.offsets[i] = borrowed<std::int32_t>(offsets[i], "offsets");
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+        auto const lent = borrowed<std::int32_t>(offsets[i], "offsets");
+        // They are checked once and lead to memory ever after: nobody else may change them.
+        parts.offsets[i] = lent.where() == residency::host ? buffer<std::int32_t>::copy_of(lent.host_span()) : lent;
+    }
     if (!validity.is_none()) parts.validity = borrowed<std::uint8_t>(validity, "validity");
     return geometries::make(std::move(parts)).value();
 }

@@ -124,3 +124,27 @@ def test_a_thousand_threads(python):
                   "threads = [threading.Thread(target=get) for _ in range(1000)]\n[t.start() for t in threads]; [t.join() for t in threads]\n"
                   "print(len(seen), len(set(seen)), len(kiln.events('compiled')))")
     assert done.stdout == "1000 1 1\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space")
+def test_a_process_that_is_short_of_memory_is_told_so(python):
+    """The first that is asked for reads settings, starts threads and compiles: none of them ends the process where there is no memory for it."""
+    seen = python("""import os, resource, kiln, numpy
+from kiln import spatial
+x = numpy.random.rand(2000000)
+spatial.points(x, x)
+now = int(open('/proc/self/statm').read().split()[0]) * 4096
+for more in range(2 << 20, 7 << 20, 1 << 19):
+    pid = os.fork()
+    if pid == 0:
+        resource.setrlimit(resource.RLIMIT_AS, (now + more, now + more))
+        for work in (lambda: kiln.Unit('k', 'extern "C" __global__ void k() {}').artifact('sm_90'),
+                     lambda: spatial.join(['POLYGON ((0 0, 1 0, 1 1, 0 0))'], spatial.points(x, x)), kiln._kiln.execution_mode,
+                     lambda: kiln.tropical.product(x[:1000000].reshape(1000, 1000)[:, :10], x[:10000].reshape(10, 1000))):
+            try: work()
+            except Exception: pass
+        os._exit(0)
+    print(more, os.waitpid(pid, 0)[1])
+""").stdout.splitlines()
+    # 127: the C library has no memory for a thread's own variables, and ends the process itself.
+    assert len(seen) == 10 and all(line.endswith((" 0", f" {127 << 8}")) for line in seen), seen

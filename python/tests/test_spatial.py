@@ -579,3 +579,30 @@ WRONG = {
 def test_wrong_arguments_are_named(words):
     with pytest.raises((TypeError, kiln.InvalidArgument), match=words):
         WRONG[words]()
+
+
+def test_offsets_are_copied_where_somebody_else_could_change_them():
+    """They are checked when the rows are made, and lead to memory ever after."""
+    offsets = numpy.array([0, 2, 4], "i4")
+    rows = kiln._kiln.geometries_from_parts("linestring", numpy.arange(4.0), numpy.arange(4.0), [offsets], None)
+    offsets[1] = 1 << 30
+    assert rows.to_wkt_sync() == ["LINESTRING (0 0, 1 1)", "LINESTRING (2 2, 3 3)"]
+
+
+def test_an_arrow_stream_is_read_once():
+    pyarrow = pytest.importorskip("pyarrow")
+    rows = pyarrow.array(spatial.geometries(["POINT (0 1)", "POINT (2 3)"]))
+
+    class Stream:
+        def __init__(self):
+            self.capsule = pyarrow.chunked_array([rows, rows]).__arrow_c_stream__()
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return self.capsule
+
+    mine, theirs = Stream(), Stream()
+    assert len(spatial.geometries(mine)) == 4
+    pyarrow.ChunkedArray._import_from_c_capsule(theirs.capsule)
+    for read in (mine, theirs):
+        with pytest.raises(kiln.InvalidArgument, match="the Arrow stream was read or released before, or taken by somebody else"):
+            spatial.geometries(read)

@@ -37,7 +37,7 @@ void read_settings() {
     preset.mode.store(static_cast<int>(mode ? *mode : execution_mode::automatic), std::memory_order_release);
 }
 
-int setting(std::atomic<int> const& explicit_one, std::atomic<int> const& read) noexcept {
+int setting(std::atomic<int> const& explicit_one, std::atomic<int> const& read) {
     if (int const set = explicit_one.load(std::memory_order_relaxed); set >= 0) return set;
     if (preset.mode.load(std::memory_order_acquire) < 0) read_settings();
     return read.load(std::memory_order_relaxed);
@@ -120,7 +120,7 @@ result<execution_mode> parse_execution_mode(std::string_view text) {
     return fail(errc::invalid_argument, "'{}' is not an execution mode; write auto, cpu or gpu", text);
 }
 
-execution_mode requested_mode() noexcept {
+execution_mode requested_mode() {
     if (runtime::scoped_mode) return *runtime::scoped_mode;
     return static_cast<execution_mode>(runtime::setting(runtime::called.mode, runtime::preset.mode));
 }
@@ -136,7 +136,7 @@ scoped_execution_mode::~scoped_execution_mode() { runtime::scoped_mode = outer_;
 
 result<device_info> usable_gpu() { return runtime::gpu_answer(); }
 
-bool determinism_requested() noexcept {
+bool determinism_requested() {
     return runtime::scoped_determinism ||
            runtime::setting(runtime::called.determinism, runtime::preset.determinism) == 1;
 }
@@ -144,7 +144,7 @@ void set_determinism(std::optional<bool> on) { runtime::called.determinism.store
 deterministic_scope::deterministic_scope() noexcept : outer_{std::exchange(runtime::scoped_determinism, true)} {}
 deterministic_scope::~deterministic_scope() { runtime::scoped_determinism = outer_; }
 
-bool strict() noexcept { return runtime::setting(runtime::called.strict, runtime::preset.strict) == 1; }
+bool strict() { return runtime::setting(runtime::called.strict, runtime::preset.strict) == 1; }
 void set_strict(std::optional<bool> on) { runtime::called.strict.store(runtime::encode(on)); }
 
 }  // namespace kiln

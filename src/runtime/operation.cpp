@@ -25,7 +25,7 @@ void append_number(detail_text& to, std::uint64_t number) noexcept {
 
 enum class fit : std::uint8_t { fits, wrong_type, wrong_size, not_repeatable };
 
-fit fit_of(variant const& v, call_facts const& call) noexcept {
+fit fit_of(variant const& v, call_facts const& call) {
     if (!v.types.has(call.type)) return fit::wrong_type;
     if (call.items < v.least_items || call.items > v.most_items) return fit::wrong_size;
     // Where a long input is cut depends on the memory that was free.
@@ -41,7 +41,7 @@ struct choice {
     fit why = fit::wrong_type;
 };
 
-choice choose(operation const& what, place where, call_facts const& call, precision_plan const& plan) noexcept {
+choice choose(operation const& what, place where, call_facts const& call, precision_plan const& plan) {
     choice out;
     for (auto const& v : what.variants()) {
         if (v.where != where || (v.plan && *v.plan != plan)) continue;
@@ -215,7 +215,7 @@ private:
         return {};
     }
 
-    void record() const noexcept {
+    void record() const {
         using cuda::dispatch;
         runtime::note_items(call_.items);
         cuda::count_dispatch(out_.selected == place::gpu ? dispatch::gpu

@@ -9,7 +9,7 @@
 namespace kiln::runtime {
 
 // Host data that goes to the GPU is moved by the operation: that is what promotion means.
-operation_call::operation_call(operation const& what, residency of_input, decision how) noexcept
+operation_call::operation_call(operation const& what, residency of_input, decision how)
     : how_{how},
       entered_{cuda::enter_operation(what.name(), strict() && (how.selected == place::cpu || on_device(of_input))
                                                       ? cuda::moves::undeclared

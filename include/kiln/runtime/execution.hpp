@@ -17,7 +17,8 @@ enum class execution_mode : std::uint8_t { automatic, cpu, gpu };
 [[nodiscard]] std::string_view name_of(execution_mode mode) noexcept;
 [[nodiscard]] result<execution_mode> parse_execution_mode(std::string_view text);
 
-[[nodiscard]] execution_mode requested_mode() noexcept;
+// Reads the settings the first time, as determinism_requested() and strict() do: std::bad_alloc where memory is short.
+[[nodiscard]] execution_mode requested_mode();
 // For the whole process; nullopt goes back to the environment. Forgets what was found out about the GPU.
 void set_execution_mode(std::optional<execution_mode> mode);
 
@@ -37,7 +38,7 @@ private:
 [[nodiscard]] result<device_info> usable_gpu();
 
 // Same input, same device, same bits: operations that cannot promise it fail instead of ignoring the request.
-[[nodiscard]] bool determinism_requested() noexcept;
+[[nodiscard]] bool determinism_requested();
 void set_determinism(std::optional<bool> on);
 class deterministic_scope {
 public:
@@ -51,7 +52,7 @@ private:
 };
 
 // Any fallback, and any transfer an operation has not declared, is an error: for tests and CI.
-[[nodiscard]] bool strict() noexcept;
+[[nodiscard]] bool strict();
 void set_strict(std::optional<bool> on);
 
 }  // namespace kiln

@@ -19,7 +19,7 @@ class operation_call {
 public:
     [[nodiscard]] static result<operation_call> begin(operation const& what, call_facts const& facts);
     // Of a chunk, which was decided already.
-    operation_call(operation const& what, residency of_input, decision how) noexcept;
+    operation_call(operation const& what, residency of_input, decision how);
     operation_call(operation_call&& other) noexcept;
     operation_call& operator=(operation_call&&) = delete;
     ~operation_call();
