@@ -62,6 +62,12 @@ known_type learn(nb::handle object) {
     return {};
 }
 
+bool is_of_jax(nb::handle object) {
+    nb::handle const type{reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()))};
+    auto const name = nb::cast<std::string>(nb::str(type.attr("__module__")));
+    return name == "jax" || name == "jaxlib" || name.starts_with("jax.") || name.starts_with("jaxlib.");
+}
+
 known_type way_of(nb::handle object) {
     static std::mutex mutex;
     static std::unordered_map<PyTypeObject*, known_type> known;
@@ -75,7 +81,7 @@ known_type way_of(nb::handle object) {
     }
     auto const found = learn(object);
     // JAX's arrays answer __cuda_array_interface__ without a stream: DLPack orders the work.
-    auto const how = found.how == way::cuda_interface && nb::hasattr(object, "__jax_array__") ? known_type{way::dlpack} : found;
+    auto const how = found.how == way::cuda_interface && is_of_jax(object) ? known_type{way::dlpack} : found;
     if (how.how == way::none) return how;
     Py_INCREF(reinterpret_cast<PyObject*>(type));  // kept for good: the table goes by its address
     std::lock_guard const lock{mutex};

@@ -107,6 +107,18 @@ def test_types(library, type):
     assert kiln.reduce_sync(x, "min") == host.min()
 
 
+def test_what_jax_is_still_computing_is_waited_for():
+    jax = pytest.importorskip("jax")
+    if all(d.platform == "cpu" for d in jax.devices()):
+        pytest.skip("JAX has no GPU here")
+    for _ in range(5):
+        a = jax.numpy.ones((4096, 4096), dtype="float32")
+        for _ in range(30):  # some time, which nobody waits for here
+            a = a @ a * jax.numpy.float32(1 / 4096)
+        x = a[0, :1000].astype("int32")
+        assert on_host(kiln.inclusive_scan(x)).tolist() == list(range(1, 1001))
+
+
 def test_half_precision():
     torch = pytest.importorskip("torch")
     for type in (torch.float16, torch.bfloat16):

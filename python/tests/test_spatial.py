@@ -604,5 +604,5 @@ def test_an_arrow_stream_is_read_once():
     assert len(spatial.geometries(mine)) == 4
     pyarrow.ChunkedArray._import_from_c_capsule(theirs.capsule)
     for read in (mine, theirs):
-        with pytest.raises(kiln.InvalidArgument, match="the Arrow stream was read or released before, or taken by somebody else"):
+        with pytest.raises(kiln.InvalidArgument, match="the stream was read or released before, or taken by somebody else"):
             spatial.geometries(read)
