@@ -29,7 +29,7 @@ namespace kiln::companion {
 
 namespace {
 
-// Whether what it becomes can be recorded: it has what we put around it, and no more rights than who starts it.
+// What is told of a process.
 constexpr uint32_t nothing = 0, asked_for = 3, collected = 4, out_of_sight = 5, unmade = 6;
 using kiln::audit::raises_rights;
 // Whether there is an environment where it is said to be: exec says EFAULT where there is none, and so must we not fall over it. A few at a
@@ -55,6 +55,7 @@ using kiln::audit::raises_rights;
     }
     return true;
 }
+// Whether what it becomes can be recorded: it has what we put around it, and no more rights than who starts it.
 uint32_t how_seen(char const* path, char* const* environment) {
     bool has_directory = false, has_recorder = false;
     for (auto const* at = environment; at != nullptr && *at != nullptr; ++at) {
