@@ -109,7 +109,7 @@ struct engine_status {
 class engine {
 public:
     // The process's engine, configured by environment and file, made at the first call. At exit it kills its workers and
-    // gives queued writes 0.2 s; a forked child gets an engine of its own.
+    // gives what is not sent 0.2 s, and what is not on disk 0.5 s for each entry, 5 s in all; a forked child gets an engine of its own.
     [[nodiscard]] static engine& process();
 
     explicit engine(engine_options options = {});

@@ -22,15 +22,17 @@ void close_gate_at_exit() noexcept;
 // Around every use of such a library by a thread that exit() does not wait for. Where it is false the gate is closed: leave the library alone.
 // Who is inside when it closes is waited for, for a moment; and so he is by fork(), because the locks of these libraries are nobody's in
 // the child. Not while waiting for anybody else.
+enum class stay : std::uint8_t { a_moment, until_answered };  // by a server
 class library_use {
 public:
-    library_use() noexcept;
+    explicit library_use(stay how = stay::a_moment) noexcept;
     ~library_use();
     library_use(library_use const&) = delete;
     library_use& operator=(library_use const&) = delete;
     [[nodiscard]] explicit operator bool() const noexcept { return is_inside_; }
 
 private:
+    stay how_;
     bool is_inside_;
 };
 

@@ -331,8 +331,10 @@ void engine::state::shut_down() noexcept {
     requests->abandon();
     if (with) with->join();
     if (auto* const mine = loading.peek()) mine->stop();
-    auto const end = base::clock::now() + std::chrono::milliseconds{200};
-    base::if_memory_allows([&] { store->flush(end); });
+    // A disk that is slow, because the machine is busy, is worth the wait: else the next process compiles it all again. One that hangs is not.
+    using std::chrono::milliseconds;
+    auto const end = base::clock::now() + milliseconds{200};
+    base::if_memory_allows([&] { store->flush(end, {.each = milliseconds{500}, .most = milliseconds{5000}}); });
     store->end_by(end);
     cuda::keep_contents();
     base::if_memory_allows([] { compile::header_memory::process().keep(); });

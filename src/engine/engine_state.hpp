@@ -100,7 +100,7 @@ struct engine::state {
         double waited_ms = 0;
     };
     void tell_use(engine_detail::order const& what, use_outcome const& got);
-    // Workers die, queued writes get 0.2 s.
+    // Workers die; queued writes get 0.2 s, those to the disk 0.5 s each and 5 s in all.
     void shut_down() noexcept;
 
     // Found at the first need, once; headers only by tools(), which compiling needs and finding does not.

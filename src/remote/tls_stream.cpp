@@ -19,7 +19,7 @@ constexpr int gone = 55;  // as libcurl says of a connection that ended
 }  // namespace
 
 tls_stream::attempt tls_stream::connect(peer const& to) {
-    base::library_use const tls;
+    base::library_use const tls{base::stay::until_answered};
     if (!tls) return {nullptr, {trouble::cut, "the program ends"}};
     auto const loaded = load_curl();
     if (!loaded) return {nullptr, {trouble::library, std::string{loaded.error().message()}}};

@@ -227,14 +227,15 @@ flight store::try_lead(digest const& request, base::time_point deadline) {
     return state_->disk->try_lead(request, deadline);
 }
 
-kept_report store::flush(base::time_point deadline) {
+kept_report store::flush(base::time_point deadline, while_written beyond) {
     auto const settle = [&] {
         bool all_written = true;
         auto const all = state_->open_tiers();
         for (auto const& s : *all) {
-            if (!s->queue || state_->settle(*s, deadline)) continue;
+            bool const is_near = !s->what->traits().answers_later;
+            if (!s->queue || state_->settle(*s, deadline, is_near ? beyond : while_written{})) continue;
             // A disk that hangs would hang with the counters too; a server has no part in them.
-            if (!s->what->traits().answers_later) return false;
+            if (is_near) return false;
             all_written = false;
         }
         if (!state_->disk || !state_->disk->traits().writable) return all_written;

@@ -102,6 +102,12 @@ struct kept_report {
     explicit operator bool() const noexcept { return settled; }
 };
 
+// Whatever the deadline, an entry that the disk is to take is waited for so long, and all of them so long.
+struct while_written {
+    std::chrono::milliseconds each{0};
+    std::chrono::milliseconds most{0};
+};
+
 class store {
 public:
     store(store_options options, event_log& log);
@@ -145,7 +151,7 @@ public:
 
     // Waits until what was put before is written and the counters are added, until `deadline` at most. Says what became of
     // everything put since the store was made.
-    kept_report flush(base::time_point deadline);
+    kept_report flush(base::time_point deadline, while_written beyond = {});
     // The destructor waits until then at most: who flushed before it has waited already.
     void end_by(base::time_point deadline) noexcept { end_by_ = deadline; }
 

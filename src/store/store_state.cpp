@@ -215,10 +215,18 @@ void store::state::note_lost(slot* s, std::string_view reason, std::string_view 
     if (s != nullptr && s->lost++ == 0) s->why_lost = why;
 }
 
-bool store::state::settle(slot& s, base::time_point deadline) {
+bool store::state::settle(slot& s, base::time_point deadline, while_written beyond) {
     constexpr std::chrono::milliseconds look{50};
+    auto const last = base::clock::now() + beyond.most;
+    deadline = std::max(deadline, base::clock::now() + beyond.each);
+    auto left = s.queue->waiting();
     while (!s.queue->wait_idle(std::min(deadline, base::clock::now() + look))) {
-        if (base::clock::now() >= deadline || !s.what->why_in_vain().empty()) return false;
+        auto const now = base::clock::now();
+        if (auto const still = s.queue->waiting(); still < left) {
+            left = still;
+            deadline = std::max(deadline, std::min(last, now + beyond.each));
+        }
+        if (now >= deadline || !s.what->why_in_vain().empty()) return false;
     }
     return true;
 }

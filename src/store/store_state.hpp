@@ -76,7 +76,7 @@ struct store::state : std::enable_shared_from_this<store::state> {
     void publish(slot& s, entry_ptr const& what, errand why);
     void note_put(slot& s, errand why, result<put_outcome> const& done);
     void note_lost(slot* s, std::string_view reason, std::string_view why);
-    [[nodiscard]] bool settle(slot& s, base::time_point deadline);
+    [[nodiscard]] bool settle(slot& s, base::time_point deadline, while_written beyond = {});
     [[nodiscard]] std::vector<unsent_report> unsent();
     static void travel(std::shared_ptr<state> const& self, std::shared_ptr<journey> const& j);
     static void arrived(std::shared_ptr<state> const& self, std::shared_ptr<journey> const& j,

@@ -32,14 +32,16 @@ protected:
     }
     [[nodiscard]] std::string file(std::string const& name) const { return scratch_.path() / name; }
     // As waitpid gives it.
-    int run(std::string const& remote, int nth) {
+    int run(told_redis const& remote, int nth) {
         std::vector<std::string> words{GetParam().engine};
         if (!GetParam().with.empty()) words.push_back(GetParam().with);
         actor program{words,
-                      {"KILN_REMOTE=" + remote + " lease=none sign=" + file("key") + " keys=" + file("pub"),
+                      {"KILN_REMOTE=" + remote.url() + " lease=none sign=" + file("key") + " keys=" + file("pub"),
                        "KILN_CACHE_DIR=" + file("cache" + std::to_string(nth))},
                       KILN_TEST_BIN_DIR "/kiln-test-parting"};
         EXPECT_EQ(program.line(), "0 wrong");
+        EXPECT_TRUE(remote.wait_until_asked("SET"));
+        program.go();
         return program.wait();
     }
 
@@ -53,8 +55,7 @@ protected:
 TEST_P(ends_while_it_signs, R15_as_programs_do) {
     for (int n = 0; n < 3; ++n) {
         told_redis const server{slow_to_keep};
-        EXPECT_EQ(run(server.url(), n), 0) << "ended by a signal, if it is below 256";
-        EXPECT_GT(server.asked("SET"), 0);
+        EXPECT_EQ(run(server, n), 0) << "ended by a signal, if it is below 256";
         EXPECT_EQ(kept(n), 40u) << "on disk is what it made, also by a child";
     }
 }

@@ -6,7 +6,9 @@
 #include "support/told_http.hpp"
 
 #include <array>
+#include <condition_variable>
 #include <map>
+#include <mutex>
 
 namespace kiln::test {
 
@@ -28,6 +30,11 @@ public:
         auto const at = asked_.find(command);
         return at == asked_.end() ? 0 : at->second;
     }
+    // False: it was not, for half a minute.
+    [[nodiscard]] bool wait_until_asked(std::string const& command) const {
+        std::unique_lock lock{mutex_};
+        return was_asked_.wait_for(lock, std::chrono::seconds{30}, [&] { return asked_.contains(command); });
+    }
 
 private:
     void talk(told_http::connection& c) {
@@ -44,6 +51,7 @@ private:
                     std::lock_guard const lock{mutex_};
                     ++asked_[all.at(0)];
                 }
+                was_asked_.notify_all();
                 auto const said = what_(all);
                 if (said == silence) continue;
                 if (said == hang_up || !c.say(said)) return;
@@ -52,6 +60,7 @@ private:
     }
     script what_;
     mutable std::mutex mutex_;
+    mutable std::condition_variable was_asked_;
     std::map<std::string, int> asked_;
     told_http server_;  // last: it uses everything above
 };

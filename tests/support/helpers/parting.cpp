@@ -65,5 +65,7 @@ int main(int count, char** arguments) {
     int wrong = 0;
     for (auto const& one : all) wrong += one.wait_sync() ? 0 : 1;
     std::printf("%d wrong\n", wrong);
+    std::fflush(stdout);
+    (void)std::getchar();  // until something is being sent
     return wrong;
 }

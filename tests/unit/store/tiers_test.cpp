@@ -4,9 +4,11 @@
 #include "support/fake_fleet.hpp"
 #include "support/store_faults.hpp"
 
+#include <future>
 #include <new>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 namespace kiln::test {
@@ -107,6 +109,34 @@ TEST_F(tiers_test, a_tier_is_asked_only_after_all_candidates_before_it) {
     store->candidates(address_of(0).family, {}, [&](listed const&) { return ++seen, visit::go_on; });
     EXPECT_EQ(fleet->lists, 1);
     EXPECT_EQ(seen, 2);
+}
+
+// A disk of a busy machine: each entry takes longer than anybody gives the whole.
+TEST_F(tiers_test, what_is_written_one_by_one_is_waited_for_beyond_the_deadline) {
+    auto const slow = std::make_shared<fake_fleet>();
+    slow->on_put = [] { std::this_thread::sleep_for(std::chrono::milliseconds{20}); };
+    auto const store = make();
+    store->add_tier(slow);
+    EXPECT_FALSE(store->find(address_of(99), {}));  // it is open from now on
+    for (unsigned i = 0; i < 10; ++i) store->put(entry_of(i));
+    EXPECT_FALSE(store->flush(base::clock::now())) << "there was something to wait for";
+    EXPECT_TRUE(
+        store->flush(base::clock::now(), {.each = std::chrono::seconds{10}, .most = std::chrono::seconds{60}}).settled);
+}
+
+TEST_F(tiers_test, one_that_hangs_is_waited_for_once) {
+    auto const hangs = std::make_shared<fake_fleet>();
+    std::promise<void> over;
+    hangs->on_put = [until = over.get_future().share()] { until.wait(); };
+    auto const store = make();
+    store->add_tier(hangs);
+    EXPECT_FALSE(store->find(address_of(99), {}));
+    for (unsigned i = 0; i < 10; ++i) store->put(entry_of(i));
+    base::stopwatch const watch;
+    using namespace std::chrono_literals;
+    EXPECT_FALSE(store->flush(base::clock::now() + 50ms, {.each = 50ms, .most = 60s}));
+    EXPECT_LT(watch.ms(), 20'000);
+    over.set_value();
 }
 
 TEST_F(tiers_test, who_waits_for_a_tier_that_never_answers_waits_until_his_deadline) {
