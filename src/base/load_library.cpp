@@ -2,6 +2,7 @@
 #include "base/load_library.hpp"
 
 #include <dlfcn.h>
+#include <exception>
 
 namespace kiln::base {
 
@@ -10,9 +11,27 @@ void* load_library(char const* name, int how) noexcept {
     return ::dlopen(name, how);
 }
 
-void visit_libraries(int (*visit)(::dl_phdr_info* info, std::size_t size, void* data), void* data) noexcept {
-    loader_use const use;
-    ::dl_iterate_phdr(visit, data);
+void visit_libraries(library_visitor visit, void* data) {
+    struct visiting {
+        library_visitor visit;
+        void* data;
+        std::exception_ptr thrown{};
+    } now{visit, data};
+    {
+        loader_use const use;
+        ::dl_iterate_phdr(
+            [](::dl_phdr_info* info, std::size_t size, void* with) noexcept {
+                auto& v = *static_cast<visiting*>(with);
+                try {
+                    return v.visit(info, size, v.data);
+                } catch (...) {
+                    v.thrown = std::current_exception();
+                    return 1;
+                }
+            },
+            &now);
+    }
+    if (now.thrown) std::rethrow_exception(now.thrown);
 }
 
 }  // namespace kiln::base

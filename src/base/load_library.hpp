@@ -24,7 +24,8 @@ private:
 // dlopen(), likewise.
 [[nodiscard]] void* load_library(char const* name, int how) noexcept;
 
-// dl_iterate_phdr(), likewise.
-void visit_libraries(int (*visit)(::dl_phdr_info* info, std::size_t size, void* data), void* data) noexcept;
+// dl_iterate_phdr(), likewise. What the visitor throws is thrown when the loader has let go of its locks.
+using library_visitor = int (*)(::dl_phdr_info* info, std::size_t size, void* data);
+void visit_libraries(library_visitor visit, void* data);
 
 }  // namespace kiln::base

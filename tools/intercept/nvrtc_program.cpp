@@ -7,6 +7,7 @@
 #include "intercept/same_ptx.hpp"
 #include "intercept/shut_in.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 extern "C" int nvrtcVersion(int* major, int* minor);
@@ -141,12 +142,16 @@ auto without_marks(std::vector<std::pair<std::string, std::string>> names) {
     return names;
 }
 
-// ptxas says how long it took, where it is asked to say much.
-std::string without_times(std::string log) {
-    constexpr std::string_view mark = "Compile time = ";
-    for (auto at = log.find(mark); at != log.npos; at = log.find(mark, at + mark.size()))
-        log.erase(at + mark.size(), std::min(log.find('\n', at), log.size()) - (at + mark.size()));
-    return log;
+// ptxas, asked to say much, says how long it took; and nothing at all where NVRTC finds what it wants in a cache of its own (12.9 and later,
+// beside a driver). What it says of a kernel follows from the cubin.
+std::string without_notes(std::string_view log) {
+    std::string out;
+    while (!log.empty()) {
+        auto const line = log.substr(0, log.find('\n') == log.npos ? log.size() : log.find('\n') + 1);
+        log.remove_prefix(line.size());
+        if (!line.starts_with("ptxas info ") && !line.starts_with("ptxas         . ")) out += line;
+    }
+    return out;
 }
 
 // What is not the same in two answers: "PTX, names"; empty: nothing.
@@ -158,8 +163,17 @@ std::string differences(foreign_answer const& made, foreign_answer const& kept) 
         if (other == nullptr || !means_the_same(one, *other)) add(one.name);
     }
     if (without_marks(made.lowered) != without_marks(kept.lowered)) add("names");
-    if (without_times(made.log) != without_times(kept.log)) add("log");
+    if (without_notes(made.log) != without_notes(kept.log)) add("log");
     return out;
+}
+
+// NVRTC has a cache of its own from 12.9 on, beside a driver: found there, nothing is made again.
+std::vector<std::string> past_its_cache(std::vector<std::string> options) {
+    auto const* const about = compiler_facts();
+    bool const has_cache = about != nullptr && std::pair{about->major, about->minor} >= std::pair{12, 9};
+    auto const is_said = [](std::string_view o) { return o == "-no-cache" || o == "--no-cache"; };
+    if (has_cache && std::ranges::none_of(options, is_said)) options.emplace_back("--no-cache");
+    return options;
 }
 
 // Made again by the real library, in the program's own words. What differs is not served.
@@ -168,7 +182,8 @@ bool compile_request::is_confirmed(foreign_call const& call, foreign_answer cons
     auto shown = answer;
     shown.log = with_real_paths(shown.log, call.roots);
     real_program again{self().real};
-    bool const compiles = again.create(p_.asked, p_.asked.name, {}) == 0 && again.compile_alone(options_) == 0;
+    bool const compiles =
+        again.create(p_.asked, p_.asked.name, {}) == 0 && again.compile_alone(past_its_cache(options_)) == 0;
     auto what =
         compiles ? differences(again.everything(p_.asked.expressions), shown) : std::string{"it does not compile"};
     bool const is_same = what.empty();
