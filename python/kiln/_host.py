@@ -123,8 +123,13 @@ def segmented_reduce(x: Any, offsets: Any, by: Op, init: Any, out: Any) -> Any:
         raise InvalidArgument("offsets are integers, one more than there are segments")
     if offsets[0] < 0 or offsets[-1] > len(x) or (offsets[1:] < offsets[:-1]).any():
         raise InvalidArgument(f"offsets go from 0 to {len(x)} and never back")
-    parts = [reduce(x[a:b], by, init, None)[0] for a, b in zip(offsets[:-1], offsets[1:])]
-    return _given(numpy.array(parts, x.dtype), out)
+    start = numpy.zeros((), x.dtype)[()] if init is None else _start(x, init)
+    parts = numpy.full(len(offsets) - 1, start, x.dtype)
+    some = offsets[1:] > offsets[:-1]  # reduceat takes an item where a segment has none
+    if some.any():
+        sums = _ufunc(by, x).reduceat(x[: offsets[-1]], offsets[:-1][some].astype("i8"), dtype=x.dtype)
+        parts[some] = sums if init is None else _ufunc(by, x)(start, sums, dtype=x.dtype)
+    return _given(parts, out)
 
 
 def select(x: Any, mask: Any, out: Any, count: Any) -> tuple[Any, Any]:

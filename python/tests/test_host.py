@@ -45,6 +45,20 @@ def test_what_nobody_began_begins_at_what_changes_nothing():
     assert kiln.reduce_sync(numpy.array([], "i4"), "min") == 2**31 - 1
 
 
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "float32", "int64"])
+def test_segments_are_reduced_as_each_would_be(dtype):
+    random = numpy.random.default_rng(1)
+    x, offsets = random.integers(0, 9, 500).astype(dtype), numpy.sort(random.integers(0, 501, 80))  # some of them empty
+    with kiln.execution("cpu"):
+        for op in ("plus", "min", "max", "multiply"):
+            for more in ({}, {"init": 3}):
+                each = [kiln.reduce(x[a:b], op, **more)[0] for a, b in zip(offsets[:-1], offsets[1:])]
+                got = kiln.segmented_reduce(x, offsets, op, **more)
+                assert got.dtype == x.dtype and got.tolist() == each, (op, more)
+        assert kiln.segmented_reduce(x[:0], numpy.array([0, 0, 0]), "min", init=4).tolist() == [4, 4]
+        assert kiln.segmented_reduce(x, numpy.array([7])).tolist() == []
+
+
 def test_integers_wrap_around_and_nans_lose():
     assert kiln.inclusive_scan(numpy.array([100, 100], "i1")).tolist() == [100, -56]
     assert kiln.reduce_sync(numpy.array([numpy.nan, 2, 1]), "max") == 2
