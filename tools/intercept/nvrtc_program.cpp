@@ -151,6 +151,7 @@ std::string without_notes(std::string_view log) {
         log.remove_prefix(line.size());
         if (!line.starts_with("ptxas info ") && !line.starts_with("ptxas         . ")) out += line;
     }
+    while (out.ends_with('\0')) out.pop_back();  // of them it has one more where there are notes
     return out;
 }
 
