@@ -118,6 +118,9 @@ void measure_dissolve(stream const& on, std::string const& name, geometries cons
     double const ms = device_ms(on, [&] { out = made(dissolve(on, there, key, keys)); });
     row({name + ", dissolved", ms, "ms", 0, better::lower, right});
     std::printf("    %zu rows, %zu vertices of %zu\n", out.rows(), out.vertices(), of.vertices());
+    timed_queue by_kernel{on};
+    (void)made(dissolved_rows(by_kernel, there, key, keys));
+    by_kernel.print_sync(16);
 }
 
 }  // namespace
