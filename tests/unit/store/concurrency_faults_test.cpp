@@ -306,18 +306,20 @@ TEST_F(store_faults, P3_waiters_know_a_leader_that_gave_up) {
     for (bool const gives_up : {true, false}) {
         auto leading = tier->try_lead(digest_of("r"), base::clock::now());
         ASSERT_TRUE(leading.leads());
-        std::atomic<bool> waiting{false};
+        // Who asks for the lock a second time could not have it, and is a waiter whatever happens now.
+        faulty_calls faults;
+        std::atomic<int> asked{0};
+        faults.hook = [&](call which, char const*, int) {
+            if (which != call::flock) return;
+            ++asked;
+            asked.notify_all();
+        };
         flight out;
-        std::thread waiter{[&] {
-            waiting = true;
-            out = tier->try_lead(digest_of("r"), soon());
-        }};
-        while (!waiting) std::this_thread::yield();
-        std::this_thread::sleep_for(std::chrono::milliseconds{50});
+        std::thread waiter{[&] { out = tier->try_lead(digest_of("r"), soon()); }};
+        for (int n = asked; n < 2; n = asked) asked.wait(n);
         if (gives_up) leading.give_up();
         else leading.release();
         waiter.join();
-        if (out.leads()) GTEST_SKIP() << "it did not come to wait";
         EXPECT_EQ(out.outcome(), flight_outcome::finished);
         EXPECT_EQ(out.gave_up(), gives_up);
     }
