@@ -395,17 +395,22 @@ private:
         }
         return mul(side_of(l, from), sum);
     }
-    // Both parameters are of one point: nearly parallel segments would leave a gap between two.
+    // Both parameters are of one point: nearly parallel segments would leave a gap between two. Of such, rounding may put it anywhere along the first; where that is beyond
+    // the second, it is the second's end.
     KILN_HD double of_crossing(share const& e, point o) const {
         i32 const v = s.of.left[e.first], w = s.of.right[e.first];
         point const p = s.a.at[v], q = s.a.at[v + 1], r = s.b.at[w], t = s.b.at[w + 1];
         double const x = sub(t.x, r.x), y = sub(t.y, r.y);
         double const at_p = sub(mul(x, sub(p.y, r.y)), mul(y, sub(p.x, r.x))), at_q = sub(mul(x, sub(q.y, r.y)), mul(y, sub(q.x, r.x)));
-        double const along = at_p != at_q ? within_unit(quotient(at_p, sub(at_p, at_q))) : 0.5;
-        point const c{add(p.x, mul(along, sub(q.x, p.x))), add(p.y, mul(along, sub(q.y, p.y)))};
-        double const other = within_unit(quotient(add(mul(sub(c.x, r.x), x), mul(sub(c.y, r.y), y)), add(mul(x, x), mul(y, y))));
+        double along = at_p != at_q ? within_unit(quotient(at_p, sub(at_p, at_q))) : 0.5;
+        double const other = nearest_on(r, t, {add(p.x, mul(along, sub(q.x, p.x))), add(p.y, mul(along, sub(q.y, p.y)))});
+        if (other == 0 || other == 1) along = nearest_on(p, q, other == 0 ? r : t);
         double const sign = mul(e.sign(), mul(side_of(s.a, v), side_of(s.b, w)));
         return mul(sign, sub(mul(other, cross(r, t, o)), mul(along, cross(p, q, o))));
+    }
+    KILN_HD static double nearest_on(point from, point to, point c) {
+        double const x = sub(to.x, from.x), y = sub(to.y, from.y);
+        return within_unit(quotient(add(mul(sub(c.x, from.x), x), mul(sub(c.y, from.y), y)), add(mul(x, x), mul(y, y))));
     }
     KILN_HD static double within_unit(double v) { return v > 0 ? v < 1 ? v : 1 : 0; }
 };

@@ -566,7 +566,7 @@ def area_table(left: Rows, right: Rows, *, stream: Any = None, timeout: float | 
 
 @plainly
 def intersection_area(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
-    """Row by row what both have in common; NaN where a row is missing.
+    """Row by row what both have in common; NaN where a row is missing. Rows must be valid: see `make_valid`.
 
     >>> spatial.intersection_area(AREAS[:1], FLOODS).tolist()
     [1.0]
@@ -576,7 +576,7 @@ def intersection_area(left: Rows, right: Rows, *, stream: Any = None, timeout: f
 
 @plainly
 def iou(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
-    """Row by row the area of the intersection over that of the union; NaN where a row is missing.
+    """Row by row the area of the intersection over that of the union; NaN where a row is missing. Rows must be valid: see `make_valid`.
 
     >>> spatial.iou(AREAS[:1], AREAS[:1]).tolist()
     [1.0]
@@ -588,7 +588,7 @@ def iou(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = 
 def dissolve(rows: Rows, key: Any, keys: int, *, stream: Any = None, timeout: float | None = None) -> Geometries:
     """A row for each key from 0 to before `keys`: all rows with that key as one. `key` is int32, one per row; rows of other keys are left out.
 
-    Of numbers that stand for something else, `numpy.unique(key, return_inverse=True)` numbers those that occur.
+    Of numbers that stand for something else, `numpy.unique(key, return_inverse=True)[1].astype("int32")` numbers those that occur.
 
     >>> spatial.area(spatial.dissolve(AREAS, numpy.zeros(2, "i4"), 1)).tolist()
     [8.0]

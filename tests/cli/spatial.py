@@ -148,6 +148,11 @@ for name in ("there.gpkg", "there.SHP", "there.fgb", "there.kml"):
     for words in (["buffer", "some.wkt", "-d", "1"], ["shape", "some.wkt", "--what", "envelope"], ["bounds", "some.wkt"], ["measure", "some.wkt"]):
         check("geometry is written as" in run("spatial", *words, "-o", name, status=2).stderr, "refused", name, words)
     check((SCRATCH / name).read_text() == "what was there", "and kept", name)
+for name in ("OUT.GEOJSON", "out.Json", "out.WKT", "out.WKB"):
+    for words in (["buffer", "some.wkt", "-d", "1"], ["convert", "some.wkt"]):
+        run("spatial", *words, "-o", name)
+        run("spatial", *words, "-o", name.lower() + "." + name.lower().rsplit(".")[-1])
+        check((SCRATCH / name).read_bytes() == (SCRATCH / (name.lower() + "." + name.lower().rsplit(".")[-1])).read_bytes(), "a name in capitals is no other", name, words)
 write("roads.wkt", "LINESTRING (-1 1, 5 1)\nLINESTRING (9 9, 10 10)\n")
 out("clip", "--left", "roads.wkt", "--right", "ones.wkt", "-o", "inside.wkt")
 check((SCRATCH / "inside.wkt").read_text() == "MULTILINESTRING ((0 1, 3 1))\nMULTILINESTRING EMPTY\n", "clip", (SCRATCH / "inside.wkt").read_text())

@@ -22,7 +22,7 @@ spatial::file_format format_named(std::string const& name) {
 }
 
 bool is_ours(std::string const& file) {
-    auto const ending = std::filesystem::path{file}.extension().native();
+    auto const ending = ending_of(file);
     for (auto const* known :
          {"", ".wkt", ".wkb", ".csv", ".tsv", ".txt", ".geojson", ".json", ".geojsonl", ".geojsons", ".ndjson"})
         if (ending == known) return true;
@@ -93,10 +93,17 @@ std::string csv_field(std::string_view text) {
     return out + '"';
 }
 
-spatial_output output_kind(std::string const& file) noexcept {
-    if (file.ends_with(".geojson") || file.ends_with(".json")) return spatial_output::geojson;
-    if (file.ends_with(".wkt")) return spatial_output::wkt;
-    return file.ends_with(".wkb") ? spatial_output::wkb : spatial_output::csv;
+std::string ending_of(std::string const& file) {
+    auto out = std::filesystem::path{file}.extension().native();
+    for (auto& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return out;
+}
+
+spatial_output output_kind(std::string const& file) {
+    auto const ending = ending_of(file);
+    if (ending == ".geojson" || ending == ".json") return spatial_output::geojson;
+    if (ending == ".wkt") return spatial_output::wkt;
+    return ending == ".wkb" ? spatial_output::wkb : spatial_output::csv;
 }
 
 }  // namespace kiln::cli

@@ -44,6 +44,8 @@ private:
 [[nodiscard]] std::string csv_field(std::string_view text);
 
 enum class spatial_output : std::uint8_t { csv, geojson, wkb, wkt };
-[[nodiscard]] spatial_output output_kind(std::string const& file) noexcept;  // by its name
+// ".geojson" of A.GEOJSON.
+[[nodiscard]] std::string ending_of(std::string const& file);
+[[nodiscard]] spatial_output output_kind(std::string const& file);  // by its name
 
 }  // namespace kiln::cli

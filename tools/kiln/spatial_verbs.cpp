@@ -49,8 +49,7 @@ namespace {
 
 // Formats that are read, by GDAL, and not written: whoever names one would find lines of text there.
 bool is_other_geometry(std::string const& file) {
-    auto ending = std::filesystem::path{file}.extension().native();
-    for (auto& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    auto const ending = ending_of(file);
     for (auto const* known : {".gpkg", ".shp", ".shx", ".dbf", ".fgb", ".kml", ".kmz", ".gml", ".gpx", ".gdb", ".dxf",
                               ".tab", ".mif", ".sqlite", ".parquet", ".topojson", ".geojsonl", ".geojsons", ".ndjson"})
         if (ending == known) return true;
@@ -71,7 +70,7 @@ void check_lines_output(spatial_arguments const& a) {
     check_spatial_output(a);
 }
 void check_geometry_output(spatial_arguments const& a) {
-    auto const ending = std::filesystem::path{a.output}.extension();
+    auto const ending = ending_of(a.output);
     if (output_kind(a.output) == spatial_output::csv && !ending.empty() && ending != ".txt")
         throw misuse{fmt::format("-o {}: geometry is written as .geojson, .wkt or .wkb", a.output)};
     check_spatial_output(a);

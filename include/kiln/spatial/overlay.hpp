@@ -66,8 +66,8 @@ struct area_list {
 // of one number, as one row. Null where one of them is. All at once, whatever `most_bytes` is.
 [[nodiscard]] result<geometries> overlay_row_by_row(stream_ref on, geometries const& left, geometries const& right,
                                                     overlay_kind what, overlay_options const& how = {});
-// Row by row the area of the intersection, and that over the area of the union; NaN where a row is null. Rows of few vertices are not
-// overlaid for it, and must be valid.
+// Row by row the area of the intersection, and that over the area of the union; NaN where a row is null. Rows must be
+// valid: those of few vertices are not overlaid for it, and what is divided by is a sum of areas.
 [[nodiscard]] result<buffer<double>> intersection_area(stream_ref on, geometries const& left, geometries const& right);
 [[nodiscard]] result<buffer<double>> iou(stream_ref on, geometries const& left, geometries const& right);
 

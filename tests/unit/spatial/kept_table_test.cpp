@@ -13,6 +13,7 @@
 
 #include <bit>
 #include <cmath>
+#include <map>
 
 namespace kiln::spatial_tests {
 
@@ -91,6 +92,59 @@ TEST(area_table, of_edges_in_common) {
     EXPECT_THAT(table_of({"POLYGON ((0 0, 3 0, 3 -3, 0 -3, 0 0))", "POLYGON ((0 1, 3 1, 3 5, 0 5, 0 1))"},
                          {"POLYGON ((-2 0, 5 0, 5 1, -2 1, -2 0))"}),
                 IsEmpty());
+}
+
+// Where two edges lie on one line but for the last bits, one may end exactly on the other: where they cross is known, by rounded numbers, no better than along all of it.
+TEST(area_table, of_edges_that_are_nearly_on_one_line) {
+    auto const both_ways = [](std::string const& a, std::string const& b) {
+        auto const left = from_wkt(std::vector{a}).value(), right = from_wkt(std::vector{b}).value();
+        expect_what_overlay_has(left, right, a);
+        expect_what_overlay_has(right, left, b);
+    };
+    std::string const sliver =
+        "POLYGON ((1.3333333333333333 0.6666666666666666, 1.6666666666666667 0.6666666666666666, "
+        "0.3333333333333333 1.6666666666666667, 1.3333333333333333 0.6666666666666666))";
+    both_ways("POLYGON ((1.6666666666666667 0.6666666666666666, 0 2, 2 0, 1.6666666666666667 0.6666666666666666))",
+              sliver);
+    both_ways("POLYGON ((0.6666666666666666 2, 0.6666666666666666 1.3333333333333333, 2 0, 0.6666666666666666 2))",
+              sliver);
+    both_ways("POLYGON ((0 2, 2 0.6666666666666666, 2 0, 0 2))",
+              "POLYGON ((1.6666666666666667 0.3333333333333333, 1 1, 2 0.6666666666666666, 1.6666666666666667 "
+              "0.3333333333333333))");
+    both_ways("POLYGON ((0 0, 4 1, 1.4285714285714286 3.5714285714285716, 0 0))",
+              "MULTIPOLYGON (((1 2, 1.6666666666666667 3.3333333333333335, 1 4, 1 2)), ((1.6666666666666667 "
+              "3.3333333333333335, 3 2, 2 4, 1.6666666666666667 3.3333333333333335)))");
+    // Triangles on a lattice of thirds.
+    for (unsigned seed = 1; seed <= 10; ++seed) {
+        std::mt19937_64 random{seed};
+        auto const triangles = [&](std::size_t rows) {
+            geometry_builder to;
+            while (to.rows() < rows) {
+                std::array<std::pair<int, int>, 3> at;
+                for (auto& [x, y] : at) x = static_cast<int>(random() % 7), y = static_cast<int>(random() % 7);
+                auto const [a, b, c] = at;
+                if ((b.first - a.first) * (c.second - a.second) == (b.second - a.second) * (c.first - a.first))
+                    continue;
+                to.begin(family::polygon);
+                to.begin_ring();
+                for (auto const& [x, y] : {a, b, c, a}) to.vertex(x / 3.0, y / 3.0);
+                to.end();
+            }
+            return to.finish().value();
+        };
+        auto const a = triangles(60), b = triangles(60);
+        host_queue on;
+        auto const table = areas_in_common(on, a, b).value(), turned = areas_in_common(on, b, a).value();
+        ASSERT_EQ(table.size(), turned.size());
+        std::map<std::pair<int, int>, double> other;
+        for (std::size_t i = 0; i < turned.size(); ++i)
+            other[{turned.right.data()[i], turned.left.data()[i]}] = turned.area.data()[i];
+        for (std::size_t i = 0; i < table.size(); ++i) {
+            auto const found = other.find({table.left.data()[i], table.right.data()[i]});
+            ASSERT_NE(found, other.end());
+            EXPECT_NEAR(table.area.data()[i], found->second, 1e-14) << seed;
+        }
+    }
 }
 
 TEST(area_table, is_that_of_an_overlay) {
