@@ -198,9 +198,11 @@ os.waitpid(os.posix_spawn(program, words, dict(os.environ)), 0)
 
 same("exec says so", build("nowhere", r"""
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 int main(void) {
     char *words[] = {"x", 0}, *bad[] = {"A=1", (char*)16, 0}, **none = (char**)16;
@@ -213,6 +215,16 @@ int main(void) {
         printf("%d", execve("/bin/true", words, given)), printf(" %s\n", strerror(errno));
         printf("%d", execvpe("true", words, given)), printf(" %s\n", strerror(errno));
         printf("%s\n", strerror(posix_spawn(&child, "/bin/true", 0, 0, words, given)));
+    }
+    char* path = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) + 4090;
+    memcpy(path, "/bin/t", 6);
+    munmap(path + 6, 4096);
+    for (int i = 0; i < 2; ++i, path = (char*)16) {
+        printf("%d", execv(path, words)), printf(" %s\n", strerror(errno));
+        printf("%d", execl(path, "x", (char*)0)), printf(" %s\n", strerror(errno));
+        printf("%d", execve(path, words, words)), printf(" %s\n", strerror(errno));
+        printf("%d", execveat(AT_FDCWD, path, words, words, 0)), printf(" %s\n", strerror(errno));
+        printf("%s\n", strerror(posix_spawn(&child, path, 0, 0, words, words)));
     }
     return 0;
 }
@@ -240,6 +252,11 @@ int main(void) {
 """)
 bare = subprocess.run([given, lists], capture_output=True, text=True, check=True).stdout
 audited = subprocess.run([given, CLI, "audit", "--", lists], capture_output=True, text=True, check=True).stdout
+tunables = "glibc.malloc.check=0:mine.glibc.rtld.optional_static_tls.too=1"
+asked = run("audit", "--", "sh", "-c", "echo $GLIBC_TUNABLES", GLIBC_TUNABLES=tunables)
+check(asked.stdout == f"{tunables}:glibc.rtld.optional_static_tls=4096\n", "another name with that one in it", asked)
+asked = run("audit", "--", "sh", "-c", "echo $GLIBC_TUNABLES", GLIBC_TUNABLES="glibc.malloc.check=0:glibc.rtld.optional_static_tls=512")
+check(asked.stdout == "glibc.malloc.check=0:glibc.rtld.optional_static_tls=512\n", "one that is set", asked)
 check(audited == bare and "A=first\nA=second\nwithout\n=odd\n" in bare, "variables as they came", bare, audited)
 
 
