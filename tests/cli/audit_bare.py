@@ -230,6 +230,44 @@ int main(void) {
 }
 """))
 
+# ---- descriptors: no thread meets one of ours
+
+collecting = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int done;
+static void* collect(void* unused) {
+    char *words[] = {"true", 0}, *none[] = {"A=1", 0};
+    for (int i = 0; i < 300; ++i) {
+        pid_t child = vfork();
+        if (child == 0) _exit(0);
+        waitpid(child, 0, 0);
+        if (i % 30 == 0 && posix_spawn(&child, "/bin/true", 0, 0, words, none) == 0) waitpid(child, 0, 0);
+    }
+    done = 1;
+    return 0;
+}
+"""
+same("the lowest number is the program's", build("lowest", collecting + r"""
+int main(void) {
+    pthread_t thread;
+    int other = 0;
+    close(0);
+    pthread_create(&thread, 0, collect, 0);
+    while (!done) {
+        int fd = dup(2);
+        other += fd != 0;
+        close(fd);
+    }
+    printf("%d\n", other);
+    return 0;
+}
+"""))
+
 # ---- variables and arguments
 
 given = build("given", r"""

@@ -77,10 +77,15 @@ check("syscall" in used and not used & points, "the companion calls none", used 
 # ---- programs whose handles come again
 
 names = build("names", r"""
+#include <pthread.h>
 #include <stdio.h>
+#include <unistd.h>
 int nvrtcCreateProgram(void**, char const*, char const*, int, char const**, char const**);
 int nvrtcCompileProgram(void*, int, char const**);
-int main(void) {
+static void* wait_here(void* unused) { for (;;) pause(); }
+int main(int count, char** words) {
+    pthread_t thread;
+    if (count > 1) pthread_create(&thread, 0, wait_here, 0);
     for (int i = 0; i < 200; ++i) {
         void* program;
         char name[16];
@@ -91,9 +96,11 @@ int main(void) {
     return 0;
 }
 """, str(SCRATCH / "libnvrtc.so.99"))
-run("audit", "--keep", SCRATCH / "named", "--", names)
-found = re.findall(rb"p(\d+)\.cu", next((SCRATCH / "named").glob("c*.kilnrec")).read_bytes())
-check(list(map(int, found)) == list(range(200)), "each has its own name", found)
+for kept, threads in (("named", ()), ("named_by_threads", ("threads",))):
+    run("audit", "--keep", SCRATCH / kept, "--", names, *threads)
+    found = re.findall(rb"p(\d+)\.cu", next((SCRATCH / kept).glob("c*.kilnrec")).read_bytes())
+    check(list(map(int, found)) == list(range(200)), "each has its own name", threads, found)
+    check(not [f for f in (SCRATCH / kept).iterdir() if f.is_symlink()], "and is in the file", list((SCRATCH / kept).iterdir()))
 
 # ---- processes that have locked themselves in: what they did not allow is their end
 
