@@ -22,13 +22,15 @@ namespace {
 
 struct event_link {
     std::uint32_t pid = 0, seconds = 0, nanoseconds = 0, number = 0;
+    std::string in_name;  // the event, in digits; empty: it is what the link points to
     std::filesystem::path path;
 };
 
-// "c123.45.678901234.0.event"
+// "c123.45.678901234.0.event", "c123.45.678901234.0.1207000000....event"
 std::optional<event_link> event_link_at(std::filesystem::path const& path) {
     auto const name = path.filename().native();
-    event_link out{.path = path};
+    event_link out;
+    out.path = path;
     if (!name.starts_with('c') || !name.ends_with(format::link_suffix)) return {};
     auto const* at = name.data();  // before a 'c' or a dot
     auto const* const end = name.data() + name.size();
@@ -37,6 +39,8 @@ std::optional<event_link> event_link_at(std::filesystem::path const& path) {
         if (read.ec != std::errc{} || read.ptr == end || *read.ptr != '.') return {};
         at = read.ptr;
     }
+    auto const rest = static_cast<std::size_t>(end - at), suffix = std::string_view{format::link_suffix}.size();
+    if (rest > suffix) out.in_name.assign(at + 1, rest - suffix - 1);
     return out.pid == 0 ? std::nullopt : std::optional{std::move(out)};
 }
 
@@ -71,27 +75,37 @@ bool put_event(std::string& to, std::vector<unsigned char> const& bytes, std::st
 
 int digit_of(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 
-// The kind of the record, the record, each byte as two digits, and a text. False: it is something else.
+// As many bytes as there are pairs of digits, at most `most`.
+std::vector<unsigned char> bytes_in(std::string_view digits, std::size_t most) {
+    std::vector<unsigned char> out;
+    for (; out.size() < most && digits.size() >= 2; digits.remove_prefix(2)) {
+        int const high = digit_of(digits[0]), low = digit_of(digits[1]);
+        if (high < 0 || low < 0) break;
+        out.push_back(static_cast<unsigned char>(16 * high + low));
+    }
+    return out;
+}
+
+std::string target_of(std::filesystem::path const& link) {
+    std::string out(format::most_string_bytes, '\0');
+    auto const length = ::readlink(link.c_str(), out.data(), out.size());
+    out.resize(length < 0 ? 0 : static_cast<std::size_t>(length));
+    return out;
+}
+
+// The kind of the record and the record, each byte as two digits, and a text, in a name likewise. False: it is something else.
 bool put_event_of(std::string& to, event_link const& link) {
-    std::string target(format::most_string_bytes, '\0');
-    auto const length = ::readlink(link.path.c_str(), target.data(), target.size());
-    if (length <= 0) return false;
-    target.resize(static_cast<std::size_t>(length));
-    std::vector<unsigned char> bytes;
-    auto const take = [&](std::size_t count) {
-        for (; bytes.size() < count && 2 * bytes.size() + 1 < target.size();) {
-            int const high = digit_of(target[2 * bytes.size()]), low = digit_of(target[2 * bytes.size() + 1]);
-            if (high < 0 || low < 0) return false;
-            bytes.push_back(static_cast<unsigned char>(16 * high + low));
-        }
-        return bytes.size() == count;
-    };
-    if (!take(1)) return false;
-    bool const is_compile = bytes[0] == static_cast<unsigned char>(format::chunk::compile);
-    if (!is_compile && bytes[0] != static_cast<unsigned char>(format::chunk::child)) return false;
-    if (!take(1 + (is_compile ? format::bytes_of<format::compile_record>() : format::bytes_of<format::child_record>())))
-        return false;
-    auto const text = std::string_view{target}.substr(2 * bytes.size());
+    auto const target = link.in_name.empty() ? target_of(link.path) : link.in_name;
+    auto const kind = bytes_in(target, 1);
+    bool const is_compile = !kind.empty() && kind[0] == static_cast<unsigned char>(format::chunk::compile);
+    if (kind.empty() || (!is_compile && kind[0] != static_cast<unsigned char>(format::chunk::child))) return false;
+    auto const bytes = bytes_in(target, 1 + (is_compile ? format::bytes_of<format::compile_record>()
+                                                        : format::bytes_of<format::child_record>()));
+    auto text = target.substr(std::min(target.size(), 2 * bytes.size()));
+    if (!link.in_name.empty()) {
+        auto const decoded = bytes_in(text, text.size());
+        text.assign(decoded.begin(), decoded.end());
+    }
     auto const time = link.seconds * std::uint64_t{1'000'000'000} + link.nanoseconds;
     return is_compile ? put_event<format::compile_record>(to, bytes, text, time)
                       : put_event<format::child_record>(to, bytes, text, time);

@@ -242,11 +242,11 @@ collecting = r"""
 static volatile int done;
 static void* collect(void* unused) {
     char *words[] = {"true", 0}, *none[] = {"A=1", 0};
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < 2000; ++i) {
         pid_t child = vfork();
         if (child == 0) _exit(0);
         waitpid(child, 0, 0);
-        if (i % 30 == 0 && posix_spawn(&child, "/bin/true", 0, 0, words, none) == 0) waitpid(child, 0, 0);
+        if (i % 200 == 0 && posix_spawn(&child, "/bin/true", 0, 0, words, none) == 0) waitpid(child, 0, 0);
     }
     done = 1;
     return 0;

@@ -71,8 +71,16 @@ TEST_F(audit_event_links, become_the_file_of_their_process_in_the_order_of_time)
     EXPECT_FALSE(fs::is_symlink(folder_ / "c5.10.2.0.event"));
 
     leave("c5.11.0.0.event", child(3, 3), "later");  // into the same file
+    unsigned char bytes[format::bytes_of<format::child_record>()];
+    format::write_record(child(4, 4), bytes);
+    std::string name = "c5.12.0.1.12";
+    for (auto const b : bytes) name += {"0123456789abcdef"[b >> 4], "0123456789abcdef"[b & 15]};
+    fs::create_hard_link(folder_ / "c5.kilnrec", folder_ / (name + "2f62.event"));
     gather_event_links(folder_);
-    EXPECT_EQ(read_recording(folder_).value().processes.at(0).children.size(), 3u);
+    auto const more = read_recording(folder_).value();
+    ASSERT_EQ(more.processes.at(0).children.size(), 4u);
+    EXPECT_EQ(more.strings.at(more.processes[0].children[3].name), "/b");
+    EXPECT_FALSE(fs::exists(folder_ / (name + "2f62.event")));
 }
 
 TEST_F(audit_event_links, that_make_no_sense_stay) {

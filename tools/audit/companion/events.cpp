@@ -126,26 +126,39 @@ constexpr int appending = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
     return ::stat("/proc/self/task", &about) == 0 && about.st_nlink == 3;
 }
 
-// So there the event is a link, which needs none: what it points to is the event. `kiln audit` puts them into the file. False: there can be
-// no links here, or none so long.
-constexpr std::size_t most_link_name = 64, most_link_text = 800;
+char* put_hex(char* to, void const* from, std::size_t bytes) {
+    for (auto const* at = static_cast<unsigned char const*>(from); bytes > 0; --bytes, ++at) {
+        *to++ = "0123456789abcdef"[*at >> 4];
+        *to++ = "0123456789abcdef"[*at & 15];
+    }
+    *to = '\0';
+    return to;
+}
+
+// So there the event is a link, which needs none: another name of the file, in which the event stands, or, where it is too long for a name,
+// a symbolic one that points to it, which is much slower. `kiln audit` puts them into the file. False: there can be no links here.
+constexpr std::size_t most_link_name = 64, most_in_name = 90, most_link_text = 800;
 [[gnu::noinline]] bool leave_link(format::chunk type, unsigned char const* record, std::size_t bytes, char const* text,
                                   uint64_t time) {
     static std::atomic<uint32_t> left{0};
     if (!is_the_same()) return false;
+    auto const kind = static_cast<unsigned char>(type);
     auto const length = ::strnlen(text, most_link_text);
-    auto* const name = static_cast<char*>(__builtin_alloca(directory_length + most_link_name));
-    auto* at = put(put(put(put(name, directory), "/c"), static_cast<uint32_t>(::getpid())), ".");
-    at = put(put(at, static_cast<uint32_t>(time / 1'000'000'000u)), ".");
-    put(put(put(put(at, static_cast<uint32_t>(time % 1'000'000'000u)), "."), left++), format::link_suffix);
+    auto* const file = static_cast<char*>(__builtin_alloca(directory_length + most_file_name));
+    auto* const name = static_cast<char*>(__builtin_alloca(directory_length + most_link_name + 2 * (1 + most_in_name)));
+    auto* const base = put(put(put(file, directory), "/c"), static_cast<uint32_t>(::getpid()));
+    std::strcpy(name, file);
+    std::strcpy(base, ".kilnrec");
+    auto* at = put(put(name + (base - file), "."), static_cast<uint32_t>(time / 1'000'000'000u));
+    at = put(put(put(put(at, "."), static_cast<uint32_t>(time % 1'000'000'000u)), "."), left++);
+    if (bytes + length <= most_in_name) {
+        auto* const to = put_hex(put_hex(put(at, "."), &kind, 1), record, bytes);
+        put(put_hex(to, text, length), format::link_suffix);
+        if (::link(file, name) == 0) return true;  // else it is not there yet, or has as many names as it can have
+    }
+    put(at, format::link_suffix);
     auto* const target = static_cast<char*>(__builtin_alloca(2 + 2 * bytes + length + 1));
-    auto* to = target;
-    auto const put_byte = [&](unsigned byte) {
-        *to++ = "0123456789abcdef"[byte >> 4];
-        *to++ = "0123456789abcdef"[byte & 15];
-    };
-    put_byte(static_cast<unsigned>(type));
-    for (std::size_t i = 0; i < bytes; ++i) put_byte(record[i]);
+    auto* const to = put_hex(put_hex(target, &kind, 1), record, bytes);
     std::memcpy(to, text, length);
     to[length] = '\0';
     return ::symlink(target, name) == 0;
