@@ -221,7 +221,9 @@ std::vector<child_process> children_of(recording const& from) {
     std::map<std::uint32_t, child_process> all, before;  // before: what each was until it was to become another
     std::vector<child_process> out;
     for (auto const& p : from.processes) {
-        for (auto const& c : p.children) {
+        auto told = p.children;  // those of a program with threads come after all others
+        std::ranges::stable_sort(told, {}, &format::child_record::time);
+        for (auto const& c : told) {
             if (c.pid == 0) {  // started by libc itself: that it is out of sight is all that is known
                 if (c.event == 5) add_unnumbered(out, c, from.strings.at(c.name));
                 continue;

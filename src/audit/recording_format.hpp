@@ -18,6 +18,7 @@ inline constexpr std::uint32_t chunk_magic = 0x4b43'4e4bu;
 inline constexpr std::size_t chunk_header_bytes = 40;
 inline constexpr std::size_t most_chunk_bytes = std::size_t{1} << 20;  // of contents
 inline constexpr std::size_t most_string_bytes = 16384;
+inline constexpr char link_suffix[] = ".event";  // of an event that is a link, until it is gathered
 
 enum class chunk : std::uint16_t {
     strings = 1,  // {id u32, length u32, bytes}...

@@ -198,9 +198,11 @@ os.waitpid(os.posix_spawn(program, words, dict(os.environ)), 0)
 
 same("exec says so", build("nowhere", r"""
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 int main(void) {
     char *words[] = {"x", 0}, *bad[] = {"A=1", (char*)16, 0}, **none = (char**)16;
@@ -214,6 +216,54 @@ int main(void) {
         printf("%d", execvpe("true", words, given)), printf(" %s\n", strerror(errno));
         printf("%s\n", strerror(posix_spawn(&child, "/bin/true", 0, 0, words, given)));
     }
+    char* path = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) + 4090;
+    memcpy(path, "/bin/t", 6);
+    munmap(path + 6, 4096);
+    for (int i = 0; i < 2; ++i, path = (char*)16) {
+        printf("%d", execv(path, words)), printf(" %s\n", strerror(errno));
+        printf("%d", execl(path, "x", (char*)0)), printf(" %s\n", strerror(errno));
+        printf("%d", execve(path, words, words)), printf(" %s\n", strerror(errno));
+        printf("%d", execveat(AT_FDCWD, path, words, words, 0)), printf(" %s\n", strerror(errno));
+        printf("%s\n", strerror(posix_spawn(&child, path, 0, 0, words, words)));
+    }
+    return 0;
+}
+"""))
+
+# ---- descriptors: no thread meets one of ours
+
+collecting = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int done;
+static void* collect(void* unused) {
+    char *words[] = {"true", 0}, *none[] = {"A=1", 0};
+    for (int i = 0; i < 2000; ++i) {
+        pid_t child = vfork();
+        if (child == 0) _exit(0);
+        waitpid(child, 0, 0);
+        if (i % 200 == 0 && posix_spawn(&child, "/bin/true", 0, 0, words, none) == 0) waitpid(child, 0, 0);
+    }
+    done = 1;
+    return 0;
+}
+"""
+same("the lowest number is the program's", build("lowest", collecting + r"""
+int main(void) {
+    pthread_t thread;
+    int other = 0;
+    close(0);
+    pthread_create(&thread, 0, collect, 0);
+    while (!done) {
+        int fd = dup(2);
+        other += fd != 0;
+        close(fd);
+    }
+    printf("%d\n", other);
     return 0;
 }
 """))
@@ -240,6 +290,11 @@ int main(void) {
 """)
 bare = subprocess.run([given, lists], capture_output=True, text=True, check=True).stdout
 audited = subprocess.run([given, CLI, "audit", "--", lists], capture_output=True, text=True, check=True).stdout
+tunables = "glibc.malloc.check=0:mine.glibc.rtld.optional_static_tls.too=1"
+asked = run("audit", "--", "sh", "-c", "echo $GLIBC_TUNABLES", GLIBC_TUNABLES=tunables)
+check(asked.stdout == f"{tunables}:glibc.rtld.optional_static_tls=4096\n", "another name with that one in it", asked)
+asked = run("audit", "--", "sh", "-c", "echo $GLIBC_TUNABLES", GLIBC_TUNABLES="glibc.malloc.check=0:glibc.rtld.optional_static_tls=512")
+check(asked.stdout == "glibc.malloc.check=0:glibc.rtld.optional_static_tls=512\n", "one that is set", asked)
 check(audited == bare and "A=first\nA=second\nwithout\n=odd\n" in bare, "variables as they came", bare, audited)
 
 

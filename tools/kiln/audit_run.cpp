@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit_run.hpp"
 
+#include "audit/event_links.hpp"
 #include "audit/raised_rights.hpp"
 #include "base/config.hpp"
 #include "base/files.hpp"
@@ -286,7 +287,10 @@ result<int> run_audited(audit_run const& what, recording_place const& to) {
     run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     run.ended_ns = clock_ns(CLOCK_MONOTONIC);
     unbroken_by_writing const guard;
-    if (!to.path().empty() && !to.was_replaced()) write_about(what, to.path(), run);
+    if (!to.path().empty() && !to.was_replaced()) {
+        audit::gather_event_links(to.path());
+        write_about(what, to.path(), run);
+    }
     return run.status;
 }
 

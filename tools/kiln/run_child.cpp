@@ -253,7 +253,7 @@ out_of_reach why_out_of_reach(std::string const& program) {
 
 std::string with_room_for_threads(std::string tunables) {
     constexpr std::string_view name = "glibc.rtld.optional_static_tls";
-    if (tunables.find(name) != tunables.npos) return tunables;
+    if (fmt::format(":{}", tunables).find(fmt::format(":{}=", name)) != tunables.npos) return tunables;
     // Taken from every thread's stack, of which the smallest have 16 KiB.
     return fmt::format("{}{}{}=4096", tunables, tunables.empty() ? "" : ":", name);
 }

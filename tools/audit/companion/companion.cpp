@@ -8,6 +8,7 @@
 // errno, locks or exit handlers. Each event is one open, one append, one close: a killed process loses nothing, and a program that closes
 // every descriptor cannot lose or redirect it.
 #include "events.hpp"
+#include "lock.hpp"
 #include "processes.hpp"
 #include "raw_files.hpp"
 
@@ -78,8 +79,7 @@ using create_call = int (*)(void**, char const*, char const*, int, char const* c
 template <std::size_t Slot>
 int create(void** program, char const* text, char const* name, int headers, char const* const* sources,
            char const* const* names) {
-    int const status =
-        held(originals<create_tag, create_call>::all[Slot])(program, text, name, headers, sources, names);
+    int const status = original_of<create_tag, create_call>(Slot)(program, text, name, headers, sources, names);
     if (status == 0 && program != nullptr) remember(*program, text, name);
     return status;
 }
@@ -104,7 +104,7 @@ using compile_call = int (*)(void*, int, char const* const*);
 }
 template <std::size_t Slot>
 int compile(void* program, int count, char const* const* options) {
-    return compile_timed(held(originals<compile_tag, compile_call>::all[Slot]), program, count, options);
+    return compile_timed(original_of<compile_tag, compile_call>(Slot), program, count, options);
 }
 
 struct link_tag;
@@ -114,7 +114,7 @@ using link_call = int (*)(void*);
 }
 template <std::size_t Slot>
 int link(void* handle) {
-    return link_timed(held(originals<link_tag, link_call>::all[Slot]), handle);
+    return link_timed(original_of<link_tag, link_call>(Slot), handle);
 }
 
 struct nvvm_tag;
@@ -123,7 +123,7 @@ struct nvvm_tag;
 }
 template <std::size_t Slot>
 int nvvm(void* program, int count, char const* const* options) {
-    return nvvm_timed(held(originals<nvvm_tag, compile_call>::all[Slot]), program, count, options);
+    return nvvm_timed(original_of<nvvm_tag, compile_call>(Slot), program, count, options);
 }
 
 struct init_tag;
@@ -133,7 +133,7 @@ using init_call = int (*)(unsigned);
 }
 template <std::size_t Slot>
 int init(unsigned flags) {
-    return init_timed(held(originals<init_tag, init_call>::all[Slot]), flags);
+    return init_timed(original_of<init_tag, init_call>(Slot), flags);
 }
 
 void* observed(char const* name, void* original);
@@ -145,35 +145,37 @@ using address_call = int (*)(char const*, void**, int, uint64_t);
 using address_v2_call = int (*)(char const*, void**, int, uint64_t, int*);
 template <std::size_t Slot>
 int address(char const* name, void** to, int version, uint64_t flags) {
-    int const status = held(originals<address_tag, address_call>::all[Slot])(name, to, version, flags);
+    int const status = original_of<address_tag, address_call>(Slot)(name, to, version, flags);
     if (status == 0 && name != nullptr && to != nullptr && *to != nullptr) *to = observed(name, *to);
     return status;
 }
 template <std::size_t Slot>
 int address_v2(char const* name, void** to, int version, uint64_t flags, int* how) {
-    int const status = held(originals<address_v2_tag, address_v2_call>::all[Slot])(name, to, version, flags, how);
+    int const status = original_of<address_v2_tag, address_v2_call>(Slot)(name, to, version, flags, how);
     if (status == 0 && name != nullptr && to != nullptr && *to != nullptr) *to = observed(name, *to);
     return status;
 }
 
 void* observed(char const* name, void* original) {
-    constexpr std::make_index_sequence<slots> all;
     if (original == nullptr || name == nullptr) return original;
     if (name[0] == 'n' && name[1] == 'v') {
         if (is(name, "nvrtcCreateProgram"))
-            return KILN_STAND_IN(create_tag, create_call, create)(original, nullptr, all);
+            return KILN_STAND_IN(create_tag, create_call, create)(original, nullptr, every_slot);
         if (is(name, "nvrtcCompileProgram"))
-            return KILN_STAND_IN(compile_tag, compile_call, compile)(original, nullptr, all);
-        if (is(name, "nvJitLinkComplete")) return KILN_STAND_IN(link_tag, link_call, link)(original, nullptr, all);
-        if (is(name, "nvvmCompileProgram")) return KILN_STAND_IN(nvvm_tag, compile_call, nvvm)(original, nullptr, all);
+            return KILN_STAND_IN(compile_tag, compile_call, compile)(original, nullptr, every_slot);
+        if (is(name, "nvJitLinkComplete"))
+            return KILN_STAND_IN(link_tag, link_call, link)(original, nullptr, every_slot);
+        if (is(name, "nvvmCompileProgram"))
+            return KILN_STAND_IN(nvvm_tag, compile_call, nvvm)(original, nullptr, every_slot);
         return original;
     }
     if (std::strncmp(name, "__nvJitLinkComplete", 19) == 0)
-        return KILN_STAND_IN(link_tag, link_call, link)(original, nullptr, all);
-    if (is(name, "cuInit")) return KILN_STAND_IN(init_tag, init_call, init)(original, nullptr, all);
-    if (is(name, "cuGetProcAddress")) return KILN_STAND_IN(address_tag, address_call, address)(original, nullptr, all);
+        return KILN_STAND_IN(link_tag, link_call, link)(original, nullptr, every_slot);
+    if (is(name, "cuInit")) return KILN_STAND_IN(init_tag, init_call, init)(original, nullptr, every_slot);
+    if (is(name, "cuGetProcAddress"))
+        return KILN_STAND_IN(address_tag, address_call, address)(original, nullptr, every_slot);
     if (is(name, "cuGetProcAddress_v2"))
-        return KILN_STAND_IN(address_v2_tag, address_v2_call, address_v2)(original, nullptr, all);
+        return KILN_STAND_IN(address_v2_tag, address_v2_call, address_v2)(original, nullptr, every_slot);
     return original;
 }
 
@@ -204,7 +206,7 @@ __attribute__((visibility("default"))) unsigned la_version(unsigned version) {
     remember_our_name();
     char text[most_text];
     put_program(text, sizeof text);
-    note_process(static_cast<uint32_t>(::getpid()), static_cast<uint32_t>(::getppid()), 1, text, 0);
+    note_process(static_cast<uint32_t>(::getpid()), static_cast<uint32_t>(::getppid()), began, text, 0);
     return version < LAV_CURRENT ? version : LAV_CURRENT;
 }
 

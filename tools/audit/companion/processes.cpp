@@ -1,27 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Standing in for what starts processes, becomes another program, or collects a child: what is told of them, and what they are started
-// with where they cannot load us.
+// Standing in for what starts processes, or becomes another program: what is told of them, and what they are started with where they cannot
+// load us.
 #include "processes.hpp"
 
 #include "audit/raised_rights.hpp"
 #include "events.hpp"
-#include "file_limit.hpp"
-#include "raw_files.hpp"
+#include "lock.hpp"
+#include "readable.hpp"
+#include "waits.hpp"
 
-#include <cerrno>
 #include <climits>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
-#include <linux/seccomp.h>
 #include <spawn.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <wordexp.h>
 
@@ -29,32 +24,7 @@ namespace kiln::companion {
 
 namespace {
 
-// What is told of a process.
-constexpr uint32_t nothing = 0, asked_for = 3, collected = 4, out_of_sight = 5, unmade = 6;
 using kiln::audit::raises_rights;
-// Whether there is an environment where it is said to be: exec says EFAULT where there is none, and so must we not fall over it. A few at a
-// time: stacks may be small.
-[[gnu::noinline]] bool can_be_read(char* const* environment) {
-    constexpr std::size_t some = 8;
-    char* entries[some];
-    char first[some];
-    ::iovec from[some];
-    auto const read = [&](void* to, std::size_t bytes, std::size_t count) {
-        ::iovec const here{to, bytes * count};
-        return ::process_vm_readv(::getpid(), &here, 1, from, count, 0);
-    };
-    for (auto const* at = environment; at != nullptr; at += some) {
-        for (std::size_t i = 0; i < some; ++i) from[i] = {const_cast<char**>(at + i), sizeof(char*)};
-        auto const bytes = read(entries, sizeof(char*), some);
-        if (bytes < 0) return errno != EFAULT;  // it may not be asked so
-        std::size_t count = 0;
-        while (count < static_cast<std::size_t>(bytes) / sizeof(char*) && entries[count] != nullptr) ++count;
-        for (std::size_t i = 0; i < count; ++i) from[i] = {entries[i], 1};
-        if (count != 0 && read(first, 1, count) != static_cast<::ssize_t>(count)) return false;
-        if (count < some) return count < static_cast<std::size_t>(bytes) / sizeof(char*);
-    }
-    return true;
-}
 // Whether what it becomes can be recorded: it has what we put around it, and no more rights than who starts it.
 uint32_t how_seen(char const* path, char* const* environment) {
     bool has_directory = false, has_recorder = false;
@@ -75,17 +45,16 @@ bool may_be_run(char const* path) { return path != nullptr && ::access(path, X_O
 }
 // Found in PATH, and not by us.
 [[gnu::noinline]] uint32_t exec_seen_somewhere(char const* file, char* const* environment) {
-    if (file == nullptr) return nothing;
+    if (!may_call() || !can_be_read(file)) return nothing;
     if (std::strchr(file, '/') != nullptr) return exec_seen(file, environment);
-    return may_call() && can_be_read(environment) && how_seen(nullptr, environment) == out_of_sight ? out_of_sight
-                                                                                                    : nothing;
+    return can_be_read(environment) && how_seen(nullptr, environment) == out_of_sight ? out_of_sight : nothing;
 }
 // These take the environment as it is. Only where that has been emptied is there anything to say: else what it becomes tells by itself.
 bool is_whole(libc_calls const& libc) {
     return libc.getenv("KILN_AUDIT_DIR") != nullptr && libc.getenv("CUDA_INJECTION64_PATH") != nullptr;
 }
 [[gnu::noinline]] uint32_t exec_seen_as_is(libc_calls const& libc, char const* file) {
-    if (file == nullptr || !may_call()) return nothing;
+    if (!may_call() || !can_be_read(file)) return nothing;
     bool const is_path = std::strchr(file, '/') != nullptr;
     if ((is_path && !may_be_run(file)) || (is_whole(libc) && !(is_path && raises_rights(file)))) return nothing;
     return out_of_sight;
@@ -111,9 +80,8 @@ bool can_be_loaded() {
     if (!may_call()) return false;  // what we ask for would be the end of what it becomes
     ::rlimit room{};
     if (::getrlimit(RLIMIT_AS, &room) == 0 && room.rlim_cur < least_room) return false;
-    int const fd = kiln::audit::open_raw(companion, O_RDONLY | O_CLOEXEC);  // as who runs now, below the root of now
-    if (fd >= 0) kiln::audit::close_raw(fd);
-    return fd >= 0;
+    // Below the root of now. As who runs really: where it has other rights for now the loader takes nothing from the environment.
+    return ::access(companion, R_OK) == 0;
 }
 
 // Where we stand among the names in LD_AUDIT; null: nowhere.
@@ -178,19 +146,6 @@ using execv_like = int (*)(char const*, char* const*);
     fit_environment(libc);
 }
 
-// Functions of libc, by the name of what stands for them: kept apart by their originals.
-#define KILN_SEEN(name, ...)                                          \
-    struct name##_tag;                                                \
-    using name##_call = __VA_ARGS__;                                  \
-    template <std::size_t Slot>                                       \
-    name##_call name##_real() {                                       \
-        return held(originals<name##_tag, name##_call>::all[Slot]);   \
-    }                                                                 \
-    template <std::size_t Slot>                                       \
-    libc_calls const& name##_libc() {                                 \
-        return *held(originals<name##_tag, name##_call>::libc[Slot]); \
-    }
-
 KILN_SEEN(execve, execve_like)
 template <std::size_t Slot>
 int seen_execve(char const* path, char* const* arguments, char* const* environment) {
@@ -235,8 +190,9 @@ using execveat_like = int (*)(int, char const*, char* const*, char* const*, int)
     descriptor_path const itself{folder};
     auto const* told = path;
     uint32_t how = nothing;
-    if (path != nullptr && *path == '\0') how = exec_seen(told = itself.text, environment);
-    else if (path != nullptr && may_call() && ::faccessat(folder, path, X_OK, 0) == 0 && can_be_read(environment))
+    if (!may_call() || !can_be_read(path)) how = nothing;
+    else if (*path == '\0') how = exec_seen(told = itself.text, environment);
+    else if (::faccessat(folder, path, X_OK, 0) == 0 && can_be_read(environment))
         how = how_seen(folder == AT_FDCWD || *path == '/' ? path : nullptr, environment);
     return tell_and(how, told, [&] {
         return in_fitting(environment,
@@ -365,118 +321,10 @@ int seen_pidfd_spawnp(int* to, char const* path, ::posix_spawn_file_actions_t co
     return spawn_unnumbered(pidfd_spawnp_real<Slot>(), to, path, actions, how, arguments, environment);
 }
 
-// The status is written by who collects a child, and by nobody where there was none to collect. One that stopped, or goes on, is there still.
-[[gnu::noinline]] void note_end(::pid_t child, int const* status) {
-    if (child > 0 && (WIFEXITED(*status) || WIFSIGNALED(*status)) && may_call())
-        note_process(static_cast<uint32_t>(child), static_cast<uint32_t>(::getpid()), collected, "",
-                     static_cast<uint32_t>(*status));
-}
-template <class Wait>
-::pid_t collect(int* status, Wait const& wait) {
-    int mine = 0;
-    auto* const to = status == nullptr ? &mine : status;
-    auto const child = wait(to);
-    note_end(child, to);
-    return child;
-}
-KILN_SEEN(waitpid, ::pid_t (*)(::pid_t, int*, int))
-[[gnu::noinline]] ::pid_t collect_one(::pid_t which, int* status, int options, waitpid_call real) {
-    return collect(status, [&](int* to) { return real(which, to, options); });
-}
-template <std::size_t Slot>
-::pid_t seen_waitpid(::pid_t which, int* status, int options) {
-    return collect_one(which, status, options, waitpid_real<Slot>());
-}
-KILN_SEEN(wait4, ::pid_t (*)(::pid_t, int*, int, ::rusage*))
-[[gnu::noinline]] ::pid_t collect_with_use(::pid_t which, int* status, int options, ::rusage* used, wait4_call real) {
-    return collect(status, [&](int* to) { return real(which, to, options, used); });
-}
-template <std::size_t Slot>
-::pid_t seen_wait4(::pid_t which, int* status, int options, ::rusage* used) {
-    return collect_with_use(which, status, options, used, wait4_real<Slot>());
-}
-KILN_SEEN(wait, ::pid_t (*)(int*))
-[[gnu::noinline]] ::pid_t collect_any(int* status, wait_call real) {
-    return collect(status, [&](int* to) { return real(to); });
-}
-template <std::size_t Slot>
-::pid_t seen_wait(int* status) {
-    return collect_any(status, wait_real<Slot>());
-}
-KILN_SEEN(wait3, ::pid_t (*)(int*, int, ::rusage*))
-[[gnu::noinline]] ::pid_t collect_any_with_use(int* status, int options, ::rusage* used, wait3_call real) {
-    return collect(status, [&](int* to) { return real(to, options, used); });
-}
-template <std::size_t Slot>
-::pid_t seen_wait3(int* status, int options, ::rusage* used) {
-    return collect_any_with_use(status, options, used, wait3_real<Slot>());
-}
-// The same of what waitid() tells.
-[[gnu::noinline]] void note_end_of(::siginfo_t const& about) {
-    bool const has_exited = about.si_code == CLD_EXITED;
-    if (!has_exited && about.si_code != CLD_KILLED && about.si_code != CLD_DUMPED) return;
-    int const status = has_exited ? about.si_status << 8 : about.si_status;
-    note_end(about.si_pid, &status);
-}
-KILN_SEEN(waitid, int (*)(::idtype_t, ::id_t, ::siginfo_t*, int))
-[[gnu::noinline]] int collect_by_id(::idtype_t which, ::id_t id, ::siginfo_t* about, int options, waitid_call real) {
-    ::siginfo_t mine{};
-    auto* const to = about == nullptr ? &mine : about;
-    int const status = real(which, id, to, options);
-    if (status == 0 && (options & WNOWAIT) == 0) note_end_of(*to);
-    return status;
-}
-template <std::size_t Slot>
-int seen_waitid(::idtype_t which, ::id_t id, ::siginfo_t* about, int options) {
-    return collect_by_id(which, id, about, options, waitid_real<Slot>());
-}
-
-// ---- processes that lock themselves in
-
-// Known before it is so: from then on nobody may ask.
-template <class Lock>
-auto lock_in(Lock const& lock) {
-    bool const before = set_locked_in(true);
-    auto const status = lock();
-    if (status < 0) set_locked_in(before);
-    return status;
-}
-// In registers, however many were given: libc takes them all, too.
-using word = unsigned long;
-KILN_SEEN(prctl, int (*)(int, word, word, word, word))
-[[gnu::noinline]] int lock_by_prctl(word a, word b, word c, word d, prctl_call real) {
-    return lock_in([&] { return real(PR_SET_SECCOMP, a, b, c, d); });
-}
-template <std::size_t Slot>
-int seen_prctl(int what, word a, word b, word c, word d) {
-    auto const real = prctl_real<Slot>();
-    return what == PR_SET_SECCOMP ? lock_by_prctl(a, b, c, d, real) : real(what, a, b, c, d);
-}
-// The last of six is in the caller's memory, which is ours to read and, where it was not given, not to write: so they are read one by one.
-KILN_SEEN(syscall, long (*)(long, ...))
-[[gnu::noinline]] long call_system(syscall_call real, long number, word const (&w)[6]) {
-    auto const call = [&] { return real(number, w[0], w[1], w[2], w[3], w[4], w[5]); };
-    bool const locks = (number == SYS_prctl && w[0] == PR_SET_SECCOMP) ||
-                       (number == SYS_seccomp && (w[0] == SECCOMP_SET_MODE_STRICT || w[0] == SECCOMP_SET_MODE_FILTER));
-    return locks ? lock_in(call) : call();
-}
-template <std::size_t Slot>
-long seen_syscall(long number, ...) {
-    std::va_list words;
-    va_start(words, number);
-    word w[6];
-    for (auto& one : w) one = va_arg(words, word);
-    va_end(words);
-    return call_system(syscall_real<Slot>(), number, w);
-}
-
 }  // namespace
 
 void* observed_of_libc(char const* name, void* original, libc_calls const& libc) {
-    constexpr std::make_index_sequence<slots> all;
     if (original == nullptr || name == nullptr) return original;
-#define KILN_OBSERVE(called, which) \
-    if (is(name, called)) return KILN_STAND_IN(which##_tag, which##_call, seen_##which)(original, &libc, all)
     KILN_OBSERVE("execve", execve);
     KILN_OBSERVE("execvpe", execvpe);
     KILN_OBSERVE("execv", execv);
@@ -490,18 +338,11 @@ void* observed_of_libc(char const* name, void* original, libc_calls const& libc)
     KILN_OBSERVE("popen", popen);
     KILN_OBSERVE("posix_spawn", spawn);
     KILN_OBSERVE("posix_spawnp", spawnp);
-    KILN_OBSERVE("waitpid", waitpid);
-    KILN_OBSERVE("wait4", wait4);
-    KILN_OBSERVE("wait", wait);
-    KILN_OBSERVE("wait3", wait3);
-    KILN_OBSERVE("waitid", waitid);
     KILN_OBSERVE("wordexp", wordexp);
     KILN_OBSERVE("pidfd_spawn", pidfd_spawn);
     KILN_OBSERVE("pidfd_spawnp", pidfd_spawnp);
-    KILN_OBSERVE("prctl", prctl);
-    KILN_OBSERVE("syscall", syscall);
-#undef KILN_OBSERVE
-    return original;
+    auto* const waits = observed_wait(name, original, libc);
+    return waits != original ? waits : observed_lock(name, original, libc);
 }
 
 namespace {

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "audit/event_links.hpp"
+
+#include "audit/recording_format.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <fcntl.h>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <sys/stat.h>
+#include <tuple>
+#include <unistd.h>
+#include <vector>
+
+namespace kiln::audit {
+
+namespace {
+
+struct event_link {
+    std::uint32_t pid = 0, seconds = 0, nanoseconds = 0, number = 0;
+    std::string in_name;  // the event, in digits; empty: it is what the link points to
+    std::filesystem::path path;
+};
+
+// "c123.45.678901234.0.event", "c123.45.678901234.0.1207000000....event"
+std::optional<event_link> event_link_at(std::filesystem::path const& path) {
+    auto const name = path.filename().native();
+    event_link out;
+    out.path = path;
+    if (!name.starts_with('c') || !name.ends_with(format::link_suffix)) return {};
+    auto const* at = name.data();  // before a 'c' or a dot
+    auto const* const end = name.data() + name.size();
+    for (auto* part : {&out.pid, &out.seconds, &out.nanoseconds, &out.number}) {
+        auto const read = std::from_chars(at + 1, end, *part);
+        if (read.ec != std::errc{} || read.ptr == end || *read.ptr != '.') return {};
+        at = read.ptr;
+    }
+    auto const rest = static_cast<std::size_t>(end - at), suffix = std::string_view{format::link_suffix}.size();
+    if (rest > suffix) out.in_name.assign(at + 1, rest - suffix - 1);
+    return out.pid == 0 ? std::nullopt : std::optional{std::move(out)};
+}
+
+void put_number(std::string& to, std::uint32_t value) {
+    for (unsigned i = 0; i < 4; ++i) to += static_cast<char>(value >> (8 * i));
+}
+
+void put_chunk(std::string& to, format::chunk type, std::uint64_t time, std::string_view contents) {
+    format::chunk_header head;
+    head.type = static_cast<std::uint16_t>(type);
+    head.length = static_cast<std::uint32_t>(contents.size());
+    head.first = head.last = time;
+    unsigned char bytes[format::chunk_header_bytes];
+    format::write_record(head, bytes);
+    head.crc = format::crc32c(contents.data(), contents.size(), format::crc32c(bytes, sizeof bytes));
+    format::write_record(head, bytes);
+    to.append(reinterpret_cast<char const*>(bytes), sizeof bytes);
+    to += contents;
+}
+
+template <class Record>
+bool put_event(std::string& to, std::vector<unsigned char> const& bytes, std::string_view text, std::uint64_t time) {
+    if (bytes.size() != 1 + format::bytes_of<Record>()) return false;
+    auto const name = format::read_record<Record>(bytes.data() + 1).name;
+    std::string string;
+    put_number(string, name);
+    put_number(string, static_cast<std::uint32_t>(text.size()));
+    put_chunk(to, format::chunk::strings, 0, string.append(text));
+    put_chunk(to, Record::kind, time, {reinterpret_cast<char const*>(bytes.data() + 1), bytes.size() - 1});
+    return true;
+}
+
+int digit_of(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
+
+// As many bytes as there are pairs of digits, at most `most`.
+std::vector<unsigned char> bytes_in(std::string_view digits, std::size_t most) {
+    std::vector<unsigned char> out;
+    for (; out.size() < most && digits.size() >= 2; digits.remove_prefix(2)) {
+        int const high = digit_of(digits[0]), low = digit_of(digits[1]);
+        if (high < 0 || low < 0) break;
+        out.push_back(static_cast<unsigned char>(16 * high + low));
+    }
+    return out;
+}
+
+std::string target_of(std::filesystem::path const& link) {
+    std::string out(format::most_string_bytes, '\0');
+    auto const length = ::readlink(link.c_str(), out.data(), out.size());
+    out.resize(length < 0 ? 0 : static_cast<std::size_t>(length));
+    return out;
+}
+
+// The kind of the record and the record, each byte as two digits, and a text, in a name likewise. False: it is something else.
+bool put_event_of(std::string& to, event_link const& link) {
+    auto const target = link.in_name.empty() ? target_of(link.path) : link.in_name;
+    auto const kind = bytes_in(target, 1);
+    bool const is_compile = !kind.empty() && kind[0] == static_cast<unsigned char>(format::chunk::compile);
+    if (kind.empty() || (!is_compile && kind[0] != static_cast<unsigned char>(format::chunk::child))) return false;
+    auto const bytes = bytes_in(target, 1 + (is_compile ? format::bytes_of<format::compile_record>()
+                                                        : format::bytes_of<format::child_record>()));
+    auto text = target.substr(std::min(target.size(), 2 * bytes.size()));
+    if (!link.in_name.empty()) {
+        auto const decoded = bytes_in(text, text.size());
+        text.assign(decoded.begin(), decoded.end());
+    }
+    auto const time = link.seconds * std::uint64_t{1'000'000'000} + link.nanoseconds;
+    return is_compile ? put_event<format::compile_record>(to, bytes, text, time)
+                      : put_event<format::child_record>(to, bytes, text, time);
+}
+
+bool append_events(std::filesystem::path const& file, std::string events) {
+    int const fd = ::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (fd < 0) return false;
+    struct ::stat about {};
+    bool is_whole = ::fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+    if (is_whole && about.st_size == 0) {
+        std::string head(format::file_magic.data(), format::file_magic.size());
+        put_number(head, format::version);
+        put_number(head, 0);
+        events.insert(0, head);
+    }
+    is_whole = is_whole && ::write(fd, events.data(), events.size()) == static_cast<::ssize_t>(events.size());
+    ::close(fd);
+    return is_whole;
+}
+
+}  // namespace
+
+void gather_event_links(std::filesystem::path const& folder) {
+    std::map<std::uint32_t, std::vector<event_link>> by_pid;
+    std::error_code ignored;
+    for (auto const& entry : std::filesystem::directory_iterator{folder, ignored})
+        if (auto link = event_link_at(entry.path())) by_pid[link->pid].push_back(std::move(*link));
+    for (auto& [pid, links] : by_pid) {
+        std::ranges::sort(links, {}, [](auto const& l) { return std::tuple{l.seconds, l.nanoseconds, l.number}; });
+        std::string events;
+        std::erase_if(links, [&](auto const& l) { return !put_event_of(events, l); });
+        if (links.empty()) continue;
+        auto const file = folder / ("c" + std::to_string(pid) + ".kilnrec");
+        if (!append_events(file, std::move(events))) ::mknod((file.native() + ".full").c_str(), S_IFREG | 0600, 0);
+        for (auto const& l : links) ::unlink(l.path.c_str());
+    }
+}
+
+}  // namespace kiln::audit
