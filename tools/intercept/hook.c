@@ -18,7 +18,7 @@
 // Which file a stand-in stands for is written into its memory before it runs: what the program called it may be relative, or
 // not its soname.
 //
-// "DIR/.//./libnvrtc.so.13" (OWN_SPELLING) is let through: so the stand-in opens the real one, which then has no soname by which
+// "DIR/.//./libnvrtc.so.13" (OWN_SPELLING at its end) is let through: so the stand-in opens the real one, which then has no soname by which
 // others could find it.
 //
 // A file is in use through a stand-in or as it is, never both: what one makes the other cannot read. stand_in_for() decides that.

@@ -117,7 +117,7 @@ void* real_library::open() {
     // By two threads: the same library.
     bool const is_in = is_shut_in();
     auto const path = is_in ? path_ : path_now(path_);
-    auto const opened = is_in ? open_unseen(path) : open_compiler(path, toolchain);
+    auto const opened = is_in ? open_unseen(path, when_loaded) : open_compiler(path, toolchain);
     std::lock_guard const lock{mutex_};
     if (auto* const handle = handle_.load()) return handle;
     watched_ = opened.is_watched;
