@@ -931,6 +931,13 @@ def what_is_left_alone_is_said():
     check(done.stdout == "False\n" or "in a namespace of its own" in done.stderr, "dlmopen", done.stdout, done.stderr)
     done = under(PYTHON, "-c", opened, NVRTC)
     check("without Kiln" not in done.stderr, "what is served is not named", done.stderr)
+    # Whatever the reason is, and however long the name.
+    (place / "odd.so").symlink_to(os.path.realpath(NVRTC))
+    reasons = {place / "odd.so": "odd.so (its file is not called as a compiler is)", f"{place}{'/.' * 300}/libnvrtc.alt.so.13": "libnvrtc.alt.so.13 (there is no stand-in for it)",
+               f"{NVRTC.parent}{'/.' * 300}/{NVRTC.name}": f"{NVRTC.name} (its path is too long, or leads nowhere)"}
+    for name, said in reasons.items():
+        done = under(PYTHON, "-c", opened, name)
+        check(f"loaded without Kiln: {said}" in done.stderr, "the library and the reason", name, done.stderr)
     # Kiln where the loader cannot name it, and without its parts.
     for name, parts in (("kiln of mine", True), ("a:b", True), ("alone", False)):
         folder = SCRATCH / "left" / name
