@@ -210,19 +210,20 @@ __attribute__((constructor)) static void keep_settings(int count, char** words, 
 // The loader knows objects by pointers into this: entries are never moved or dropped.
 struct known {
     struct stat about;     // the file, as it was when the copy was made
-    char real[MOST_PATH];  // where it is, from the root
+    char real[MOST_PATH];   // where it is, from the root
     char asked[MOST_PATH];  // what the program calls it, where that is not too long
-    char copy[MOST_PATH];  // empty: there is no stand-in
+    char copy[MOST_PATH];   // empty: there is no stand-in
     char soname[NEEDED_ROOM];
     char id[20];
-    uint64_t note;            // where in the copy the real path goes
-    uint64_t hashes;          // where in the copy those of its functions begin
-    size_t count;             // how many
+    uint64_t note;             // where in the copy the real path goes
+    uint64_t hashes;           // where in the copy those of its functions begin
+    size_t count;              // how many
     struct link_map* standin;  // where it is loaded
     size_t room;               // for its name
     int is_hidden;
-    int bridges;  // loaded
-    int plain;    // times that it is loaded as it is
+    int is_named;  // `asked` is what the bridge is called
+    int bridges;   // loaded
+    int plain;     // times that it is loaded as it is
 };
 static struct known table[MOST_KNOWN] __attribute__((aligned(16)));
 static int used;
@@ -240,8 +241,9 @@ static struct {
 } answer;
 static char bridge_path[2 * MOST_NAME];
 static int lent = -1;         // a descriptor that the loader opens a bridge by
-static char const* why_left;  // the file that was asked for last
-static int has_program, is_ending;  // the process: nothing is taken from anybody any more
+static char const* why_left;  // the file that was asked for last, if it was
+static int has_program;       // its object is known
+static int is_ending;         // the process: nothing is taken from anybody any more
 
 static uint64_t mixed(uint64_t h, void const* data, size_t bytes) {
     for (unsigned char const* c = data; bytes--; ++c) h = (h ^ *c) * 1099511628211u;
@@ -394,14 +396,15 @@ static int lend_bridge(struct image const* bridge, char const* asked) {
 
 // Into bridge_path. Whoever has shut himself in has only what is there.
 static int find_bridge(struct known const* k, char const* asked, int may_make) {
-    char file[64], path[MOST_PATH + 16];
+    char file[64], path[MOST_PATH + 16], kept[MOST_PATH];
     struct image bridge;
     if (!join(file, sizeof file, k->id, ".bridge", (char*)0)) return 0;
     int const has_name = name_bridge(copies, file, asked);
     if (!may_make) return has_name && exists(bridge_path);
     if (!join(path, sizeof path, templates, "/bridge.so", (char*)0)) return 0;
     int found = open_image(&bridge, path) && fill_bridge(k, &bridge);
-    if (found && !(has_name && keep(bridge_path, &bridge))) found = k->standin && lend_bridge(&bridge, asked);
+    int const has_place = has_name && join(kept, sizeof kept, copies, "/", file, (char*)0);
+    if (found && !(has_place && keep(kept, &bridge))) found = k->standin && lend_bridge(&bridge, asked);
     unmap(&bridge);
     return found;
 }
@@ -550,12 +553,10 @@ static int is_shut_in(void) {
 // Null, or why the file is left alone. `k` is not in use.
 static char const* begin_to_serve(struct known* k, char const* path) {
     char whole[MOST_PATH];
-    if (!from_root(whole, path)) return "its path is too long, or leads nowhere";
-    if (k->standin || (k->copy[0] && exists(k->copy))) {
-        memcpy(k->real, whole, length_of(whole) + 1);
-        return 0;
-    }
+    struct stat there;
+    if (!from_root(whole, path) || !bare_stat(whole, &there) || !is_same_file(&there, &k->about)) return "its path is too long, or leads nowhere";
     memcpy(k->real, whole, length_of(whole) + 1);
+    if (k->standin || (k->copy[0] && exists(k->copy))) return 0;
     char const* const why = make(k, path);
     if (why) k->copy[0] = 0;
     return why;
@@ -706,11 +707,11 @@ static void rename_to(struct link_map* map, size_t room, char const* name) {
     if (length_of(name) <= room) memcpy(map->l_name, name, length_of(name) + 1);
 }
 
-// The program sees its own name for what its functions are in. Where the loader would find the stand-in by it before the bridge it has one
-// more slash of a kind that nobody writes.
-static void name_standin(struct known* k, char const* name, int comes_after_bridge) {
+// The program sees its own name for what its functions are in. Where the loader would find the stand-in by that, because it comes before a
+// bridge of that name, it is spelled as nobody does.
+static void name_standin(struct known* k, char const* name, int is_behind_bridge) {
     char other[2 * MOST_PATH];
-    if (comes_after_bridge) return rename_to(k->standin, k->room, name);
+    if (is_behind_bridge) return rename_to(k->standin, k->room, name);
     char* const slash = last_slash(name);
     if (!slash || !join(other, sizeof other, name, (char*)0)) return;
     other[slash - name] = 0;
@@ -733,7 +734,8 @@ static void tell_real_path(struct known* k) {
 
 static void bridge_is_open(struct known* k, struct link_map* map) {
     rename_to(map, length_of(map->l_name), answer.asked);
-    if (!join(k->asked, sizeof k->asked, answer.asked, (char*)0)) memcpy(k->asked, k->real, sizeof k->real);
+    k->is_named = join(k->asked, sizeof k->asked, answer.asked, (char*)0) > 0;
+    if (!k->is_named) memcpy(k->asked, k->real, sizeof k->real);
     ++k->bridges;
     if (k->standin) name_standin(k, k->asked, 0);
     if (k->standin && k->is_hidden) tell_real_path(k);
@@ -746,7 +748,7 @@ static void standin_is_open(struct known* k, struct link_map* map) {
     k->room = length_of(map->l_name);
     k->is_hidden = 0;
     tell_real_path(k);
-    name_standin(k, k->asked, 1);
+    name_standin(k, k->asked, k->is_named);
 }
 
 static void bridge_is_closed(struct known* k) {
@@ -801,10 +803,11 @@ unsigned la_objopen(struct link_map* map, Lmid_t space, uintptr_t* cookie) {
         if (is_compiler) at->d_un.d_val = 0;
         return 0;
     }
-    if (!is_compiler && !is_ours(slash + 1) && !starts_with(slash + 1, "libnvrtc.alt.so")) return 0;
+    int const is_called_so = is_ours(slash + 1) || starts_with(slash + 1, "libnvrtc.alt.so");
+    if (!is_compiler && !is_called_so) return 0;
     if (is_compiler && space == LM_ID_BASE) note_plain(map, cookie);
     if (is_shut_in()) return 0;
-    if (!why_left) why_left = is_ours(slash + 1) || !is_compiler ? "there is no stand-in for it" : "its file is not called as a compiler is";
+    if (!why_left) why_left = is_called_so ? "there is no stand-in for it" : "its file is not called as a compiler is";
     say_left_alone(map->l_name, starts_with(is_compiler ? soname : slash + 1, "libnvrtc"),
                    space == LM_ID_BASE ? why_left : "it is in a namespace of its own");
     return 0;
