@@ -46,6 +46,17 @@ void open_builtins_of(std::string const& path, std::string_view toolchain) {
     for (auto const& file : found->elsewhere) (void)base::load_library(file.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
+// Between folder and file. The hook lets what ends so through. The loader knows what it has loaded by name, too, and a path may lead to another
+// file by now: so each file has a spelling of its own.
+std::string spelling_of(base::file_state const& file) {
+    std::uint64_t mixed = 14695981039346656037u;
+    for (auto const number : {file[0], file[1], file[2], file[3]})
+        mixed = (mixed ^ number ^ (mixed >> 29)) * 1099511628211u;
+    std::string out = "/";
+    for (int bit = 32; bit < 64; ++bit) out += (mixed >> bit & 1) != 0 ? "./" : "/";
+    return out + "/.//./";
+}
+
 }  // namespace
 
 void remember_compilers(base::config const& settings) {
@@ -67,17 +78,18 @@ std::string toolchain_of(std::string const& path, builtins which) {
     return parts ? fmt::format("{} {} {}", what.file, id->build_id, parts->content) : std::string{};
 }
 
-opened_compiler open_unseen(std::string const& path) {
+opened_compiler open_unseen(std::string const& path, base::file_state const& file) {
     auto const what = parts_of(path);
     if (what.file.empty()) return {};
-    // The hook lets this spelling through.
-    return {base::load_library((what.directory + "/.//./" + what.file).c_str(), RTLD_NOW | RTLD_LOCAL), false};
+    return {base::load_library((what.directory + spelling_of(file) + what.file).c_str(), RTLD_NOW | RTLD_LOCAL), false};
 }
 
 opened_compiler open_compiler(std::string const& path, std::string_view toolchain) {
     auto const what = parts_of(path);
     if (what.is_nvrtc()) open_builtins_of(path, toolchain);
-    auto* const handle = open_unseen(path).handle;
+    base::file_look about;
+    if (base::look_at(path.c_str(), about) != 0) about = {};
+    auto* const handle = open_unseen(path, about.state).handle;
     if (handle == nullptr) return {};
     bool const hooked = !what.is_nvrtc() || compile::hook_opens(handle);
     auto* const known = [&] {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/config.hpp"
+#include "base/file_state.hpp"
 
 #include <string>
 #include <string_view>
@@ -41,6 +42,6 @@ struct opened_compiler {
 };
 [[nodiscard]] opened_compiler open_compiler(std::string const& path, std::string_view toolchain);
 // The library and nothing else, for a program that has shut itself in.
-[[nodiscard]] opened_compiler open_unseen(std::string const& path);
+[[nodiscard]] opened_compiler open_unseen(std::string const& path, base::file_state const& file);
 
 }  // namespace kiln::intercept

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whether a program has shut itself in. A filter of system calls may end whoever makes one that it does not know, and a compiler
-// makes fewer than Kiln: from then on the real library is called and nothing else is done. Only files are opened and
-// read to find it out, as the compiler does.
+// makes fewer than Kiln: from then on the real library is called and nothing else is done. A file is opened, read and closed to find
+// it out, as the compiler does at its first compile. Later ones of NVRTC make no call by which it could be found out (memory, clocks and
+// thread numbers): whoever lets a compiler do that and nothing more is ended by the question.
 #pragma once
 
 #include <optional>

@@ -789,6 +789,135 @@ print(version, a.value, status, m.contents.name.decode())
         check("1 made" in done.stderr, "a cache with words of the loader in its name", done.stdout, done.stderr)
 
 
+# Does what its words say: o1:NAME opens, g1:NAME globally, n1:NAME only what is loaded, x1 closes; v1 asks for the version, m12 makes with one and
+# compiles with the other, q1:NAME asks for a function; d:PLACE goes there, f:NAME opens as descriptor 100, s:COMMAND, k:N shuts out a call for ever.
+OPENS_AND_CLOSES = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+static void* h[128];
+static int without(int number) {
+    struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog all = {4, code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all);
+}
+static void compile(void* one, void* other) {
+    int (*create)(void**, char const*, char const*, int, void*, void*) = dlsym(one, "nvrtcCreateProgram");
+    int (*make)(void*, int, char const**) = dlsym(other, "nvrtcCompileProgram"); int (*size)(void*, size_t*) = dlsym(one, "nvrtcGetPTXSize");
+    void* p = 0; size_t n = 0; char const* options[] = {"-arch=sm_90"};
+    int const created = create(&p, "extern \"C\" __global__ void m(int* a) { *a = 480; }", "m.cu", 0, 0, 0), made = make(p, 1, options);
+    printf("made %d %d %d\n", created, made, size(p, &n) || n < 100);
+}
+int main(int count, char** words) {
+    setvbuf(stdout, 0, _IONBF, 0);
+    for (int i = 1; i < count; ++i) {
+        char const *w = words[i], *name = strchr(w, ':') ? strchr(w, ':') + 1 : ""; void** const at = h + (unsigned char)w[1];
+        if (w[0] == 'o' || w[0] == 'g' || w[0] == 'n')
+            *at = dlopen(name, RTLD_LAZY | (w[0] == 'g' ? RTLD_GLOBAL : w[0] == 'n' ? RTLD_NOLOAD : 0)), printf("%c %s\n", w[0], *at ? "yes" : "no");
+        if (w[0] == 'x') printf("closed %d\n", dlclose(*at));
+        if (w[0] == 'v') { int a = 0, b = 0; int (*f)(int*, int*) = *at ? dlsym(*at, "nvrtcVersion") : 0; printf("version %d", f ? f(&a, &b) : -1); printf(" %d.%d\n", a, b); }
+        if (w[0] == 'u') { int (*f)(void) = dlsym(*at, "uses"); printf("uses %d\n", f()); }
+        if (w[0] == 'm') compile(*at, h[(unsigned char)w[2]]);
+        if (w[0] == 'q') printf("%s %d\n", name, dlsym(w[1] == '*' ? RTLD_DEFAULT : *at, name) != 0);
+        if (w[0] == 'd' && chdir(name)) return 3;
+        if (w[0] == 'f') dup2(open(name, O_RDONLY), 100);
+        if (w[0] == 's' && system(name)) return 3;
+        if (w[0] == 'k' && without(atoi(name))) return 77;
+    }
+    return 0;
+}
+"""
+
+
+def opens_and_closes():
+    """The program above, and a folder with another compiler of the same name; None where nothing can be compiled."""
+    compiler, program, other = shutil.which("cc"), SCRATCH / "opens/program", SCRATCH / "opens/other" / NVRTC.name
+    if compiler is None:
+        return None
+    write("opens/program.c", OPENS_AND_CLOSES)
+    write("opens/other/other.c", "int nvrtcVersion(int* a, int* b) { *a = 99; *b = 1; return 0; }\n")
+    write("opens/user.c", "int nvrtcVersion(int*, int*); int uses(void) { int a = 0, b = 0; nvrtcVersion(&a, &b); return a; }\n")
+    subprocess.run([compiler, "-w", "-o", program, SCRATCH / "opens/program.c", "-ldl"], check=True)
+    subprocess.run([compiler, "-shared", "-fPIC", f"-Wl,-soname,{NVRTC.name}", "-o", other, SCRATCH / "opens/other/other.c"], check=True)
+    subprocess.run([compiler, "-shared", "-fPIC", f"-Wl,-rpath,{other.parent}", "-o", SCRATCH / "opens/libuser.so", SCRATCH / "opens/user.c", other], check=True)
+    return program, other
+
+
+def as_without(program, what, *words, options=(), before=lambda: None, **environment):
+    """The same output and the same end with Kiln as without."""
+    for state in ("cold", "warm"):
+        before()
+        want = bare(program, *words, status=None, **environment)
+        before()
+        done = under(program, *words, options=("-v", *options), status=None, **environment)
+        check((done.returncode, done.stdout) == (want.returncode, want.stdout), f"{what}, {state}", words, done, want)
+    return done
+
+
+@test
+def a_library_that_was_closed_is_gone():
+    """As without us: what is opened next is looked for anew, by whatever name."""
+    made = opens_and_closes()
+    if made is None:
+        return
+    program, other = made
+    user, turned = SCRATCH / "opens/libuser.so", SCRATCH / "opens/turned"
+
+    def turn(to=NVRTC.parent):
+        turned.unlink(missing_ok=True)
+        turned.symlink_to(to)
+
+    first = {"LD_LIBRARY_PATH": f"{other.parent}:{NVRTC.parent}"}
+    for options in ((), ("--eager",)):
+        for use in (["v1"], ["m11"], []):
+            done = as_without(program, "by path, then by search", f"o1:{NVRTC}", *use, "x1", f"o1:{NVRTC.name}", "v1", options=options, **first)
+            check("version 0 99.1" in done.stdout, "the other one", done)
+            as_without(program, "by path, then what links to it", f"o1:{NVRTC}", *use, "x1", f"o2:{user}", "u2", options=options, LD_LIBRARY_PATH="")
+            as_without(program, "globally, then what links to it", f"g1:{NVRTC}", *use, "x1", "q*:nvrtcVersion", f"o2:{user}", "u2", options=options, LD_LIBRARY_PATH="")
+            as_without(program, "one relative name", f"d:{NVRTC.parent}", f"o1:./{NVRTC.name}", *use, "x1", f"d:{other.parent}", f"o1:./{NVRTC.name}", "v1", "q1:nvrtcGetPTX", options=options)
+            as_without(program, "a link that was turned", f"o1:{turned}/{NVRTC.name}", *use, "x1", f"s:ln -sfn {other.parent} {turned}", f"o1:{turned}/{NVRTC.name}", "v1", "q1:nvrtcGetPTX",
+                       options=options, before=turn)
+            as_without(program, "the first by another name", f"o1:{turned}/{NVRTC.name}", *use, "x1", f"s:ln -sfn {other.parent} {turned}", f"o1:{NVRTC}", "v1", "m11", options=options, before=turn)
+        as_without(program, "only what is loaded", f"o1:{NVRTC}", "v1", "x1", f"n2:{NVRTC.name}", f"n3:{NVRTC}", options=options)
+    again = [w for k in range(40) for w in (f"o1:{NVRTC}", "v1", "x1", f"o2:{other}", "v2", "x2")]
+    done = as_without(program, "many times", *again, f"o1:{NVRTC}", "m11", f"o2:{NVRTC}", f"o3:{NVRTC.name}", "m12", "m23", "x1", "x2", "m33")
+    check(" answered 'm'" in done.stderr and "without Kiln" not in done.stderr, "and is served", done.stderr)
+
+
+@test
+def one_file_is_one_library():
+    """Served or left alone, by whatever names it is opened: what one makes the other could not read."""
+    made = opens_and_closes()
+    if made is None:
+        return
+    program, other = made
+    odd = SCRATCH / "opens/odd.so"
+    odd.symlink_to(os.path.realpath(NVRTC))
+    deep = "." + "/." * 300
+    places = {"a name that is not a compiler's": odd, "a long name": f"{NVRTC.parent}/{deep}/{NVRTC.name}", "words of the loader": f"$ORIGIN/{os.path.relpath(NVRTC, program.parent)}",
+              "another spelling": f"{NVRTC.parent}//{NVRTC.name}", "a descriptor": "/proc/self/fd/100", "by search": NVRTC.name}
+    for what, name in places.items():
+        for first, second in ((NVRTC, name), (name, NVRTC)):
+            as_without(program, what, f"f:{NVRTC}", f"o1:{first}", f"o2:{second}", "m12", "m21", f"n3:{name}", f"n4:{NVRTC}")
+    done = as_without(program, "many spellings of another", f"o1:{NVRTC}", *(f"o9:{other.parent}/{'./' * k}{other.name}" for k in range(70)), f"o2:{NVRTC.parent}//{NVRTC.name}", "m12", "m21")
+    check("without Kiln" not in done.stderr, "are one file", done.stderr)
+    cache = SCRATCH / "opens/cache"
+    as_without(program, "after the cache was removed", f"o1:{NVRTC}", f"s:rm -rf {cache}", f"o2:{NVRTC.parent}//{NVRTC.name}", "m12", "m21", "x1", "m22", KILN_CACHE_DIR=cache)
+    # By search, and then by all its names.
+    as_without(program, "only what is loaded", f"o1:{NVRTC.name}", f"n2:{NVRTC.parent}//{NVRTC.name}", f"n3:{odd}", "m12", "m31")
+    # A name whose meaning changes before the first use.
+    as_without(program, "through /proc/self/cwd", f"d:{NVRTC.parent}", f"o1:/proc/self/cwd/{NVRTC.name}", f"d:{other.parent}", "v1")
+    as_without(program, "through a descriptor", f"f:{NVRTC.parent}", f"o1:/proc/self/fd/100/{NVRTC.name}", f"f:{other.parent}", "v1")
+
+
 @test
 def what_is_left_alone_is_said():
     opened = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); print('opened')"
@@ -804,6 +933,13 @@ def what_is_left_alone_is_said():
     check(done.stdout == "False\n" or "in a namespace of its own" in done.stderr, "dlmopen", done.stdout, done.stderr)
     done = under(PYTHON, "-c", opened, NVRTC)
     check("without Kiln" not in done.stderr, "what is served is not named", done.stderr)
+    # Whatever the reason is, and however long the name.
+    (place / "odd.so").symlink_to(os.path.realpath(NVRTC))
+    reasons = {place / "odd.so": "odd.so (its file is not called as a compiler is)", f"{place}{'/.' * 300}/libnvrtc.alt.so.13": "libnvrtc.alt.so.13 (there is no stand-in for it)",
+               f"{NVRTC.parent}{'/.' * 300}/{NVRTC.name}": f"{NVRTC.name} (its path is too long, or leads nowhere)"}
+    for name, said in reasons.items():
+        done = under(PYTHON, "-c", opened, name)
+        check(f"loaded without Kiln: {said}" in done.stderr, "the library and the reason", name, done.stderr)
     # Kiln where the loader cannot name it, and without its parts.
     for name, parts in (("kiln of mine", True), ("a:b", True), ("alone", False)):
         folder = SCRATCH / "left" / name

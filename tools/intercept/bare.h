@@ -70,6 +70,14 @@ static int bare_rename(char const* from, char const* to) {
 }
 static void bare_unlink(char const* path) { system_call(__NR_unlinkat, AT_FDCWD, (long)path, 0, 0, 0, 0); }
 static unsigned bare_geteuid(void) { return (unsigned)system_call(__NR_geteuid, 0, 0, 0, 0, 0, 0); }
+static int bare_memory_file(char const* name) { return (int)system_call(__NR_memfd_create, (long)name, 1, 0, 0, 0, 0); }
+// The whole of it and a zero.
+static int bare_readlink(char const* path, char* to, size_t room) {
+    long const length = system_call(__NR_readlinkat, AT_FDCWD, (long)path, (long)to, (long)room, 0, 0);
+    if (length <= 0 || (size_t)length >= room) return 0;
+    to[length] = 0;
+    return 1;
+}
 static int bare_getcwd(char* to, size_t room) { return system_call(__NR_getcwd, (long)to, (long)room, 0, 0, 0, 0) > 0; }
 // How large a file the program may write; more ends it.
 static uint64_t bare_largest_file(void) {

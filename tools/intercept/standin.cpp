@@ -31,10 +31,14 @@ std::string variable(char const* name) {
 constexpr std::string_view not_told = "KILN_REAL_PATH_";
 [[gnu::used]] constinit char volatile real_path[512] = "KILN_REAL_PATH_";
 
-std::string path_of_real(void const* own) {
+std::string path_as_told() {
     std::string told;
     for (auto const* at = real_path; *at != '\0'; ++at) told += *at;
-    if (told != not_told) return told;
+    return told;
+}
+
+std::string path_of_real(void const* own) {
+    if (auto told = path_as_told(); told != not_told) return told;
     Dl_info about{};
     ::link_map* map = nullptr;
     base::loader_use const use;
@@ -53,6 +57,14 @@ base::file_state state_of_file(std::string const& path) {
 
 // The file we were given out for, as it was then: by the time somebody uses it there may be another in its place.
 constinit base::file_state when_loaded{};
+
+// The program may have closed the library and opened it again by another name, because the first leads elsewhere by now.
+std::string path_now(std::string const& first) {
+    if (state_of_file(first) == when_loaded) return first;
+    auto told = path_as_told();
+    return state_of_file(told) == when_loaded ? told : first;
+}
+
 [[gnu::constructor]] void note_the_file() {
     (void)guarded(0, 0, [] {
         when_loaded = state_of_file(path_of_real(&when_loaded));
@@ -103,7 +115,9 @@ void* real_library::open() {
         toolchain = toolchain_.value_or("");
     }
     // By two threads: the same library.
-    auto const opened = is_shut_in() ? open_unseen(path_) : open_compiler(path_, toolchain);
+    bool const is_in = is_shut_in();
+    auto const path = is_in ? path_ : path_now(path_);
+    auto const opened = is_in ? open_unseen(path, when_loaded) : open_compiler(path, toolchain);
     std::lock_guard const lock{mutex_};
     if (auto* const handle = handle_.load()) return handle;
     watched_ = opened.is_watched;
