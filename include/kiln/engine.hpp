@@ -101,7 +101,7 @@ struct engine_status {
     std::uint64_t compiled = 0;
     std::uint64_t headers_made = 0, headers_reused = 0;  // of those compiled: with a precompiled header made, used
     std::uint64_t failed = 0;
-    std::uint64_t blocked = 0;  // requests that made a caller wait for a compile
+    std::uint64_t blocked = 0;  // callers that had to wait: for a compile, or for another machine
     double blocked_ms = 0;
     std::uint64_t in_progress = 0;
 };

@@ -134,7 +134,7 @@ public:
     // Appends to `path` from now on; an empty path stops. False if the file cannot be opened.
     bool write_to(std::string const& path) noexcept;
 
-    // Called for each event until the returned token dies. The callback must not throw and must not emit.
+    // Called for each event until the returned token dies. The callback must not throw, emit, or end the program.
     using subscription = std::shared_ptr<void>;
     [[nodiscard]] subscription subscribe(std::function<void(event const&)> callback);
 

@@ -94,7 +94,7 @@ KILN_C_PUBLIC void kiln_engine_free(kiln_engine* engine);
 typedef struct kiln_engine_status {
     size_t size;
     uint64_t requests, from_memory, from_disk, from_bundle, from_fleet, compiled, failed;
-    uint64_t blocked; /* requests that made a caller wait for a compile */
+    uint64_t blocked; /* callers that had to wait: for a compile, or for another machine */
     double blocked_ms;
     uint64_t in_progress;
 } kiln_engine_status;

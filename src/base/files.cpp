@@ -2,6 +2,7 @@
 #include "base/files.hpp"
 
 #include "base/quiet_writes.hpp"
+#include "base/replace_name.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -239,6 +240,10 @@ result<void> replace_file(std::filesystem::path const& path, byte_span data, uns
     if (to.kind == target_kind::directory) return is_a_directory(path);
     if (to.kind == target_kind::stream) return is_a_stream(path, to);
     return replace_regular(to.file, data, mode, how);
+}
+
+result<void> replace_name(std::filesystem::path const& path, byte_span data, unsigned mode) {
+    return replace_regular(path, data, mode, durability::none);
 }
 
 result<void> check_output(std::filesystem::path const& path, streams may_be) {

@@ -202,8 +202,14 @@ void header_memory::load() {
     known_.merge(kept);
 }
 
+bool header_memory::has_unkept() const {
+    std::scoped_lock const lock{mutex_};
+    return to_be_kept_ && !file_.empty() && how_ != access::read_only;
+}
+
 void header_memory::keep() noexcept {
     try {
+        if (!has_unkept()) return;
         load();
         base::byte_writer w;
         fs::path file;

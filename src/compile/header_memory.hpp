@@ -57,6 +57,7 @@ public:
     void remember_in(std::filesystem::path file, access how);
     // Whatever goes wrong costs the next process a few reads.
     void keep() noexcept;
+    [[nodiscard]] bool has_unkept() const;
 
     // For so long a header of a toolkit that was looked at is not looked at again, as long as it is found in the same directory.
     void trust_toolkits_for(base::clock::duration time);

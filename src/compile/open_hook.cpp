@@ -158,8 +158,10 @@ struct dynamic_section {
 
 dynamic_section read_dynamic(link_map const& map) {
     dynamic_section out;
-    // glibc rewrites these to absolute addresses, other loaders leave them relative.
-    auto address = [&](ElfW(Addr) value) { return value < map.l_addr ? value + map.l_addr : value; };
+    // glibc rewrites these to absolute addresses, other loaders leave them relative. What is absolute may lie anywhere: `kiln run` gives a
+    // library another table of symbols.
+    constexpr ElfW(Addr) longer_than_any_library = 1ULL << 32;
+    auto address = [&](ElfW(Addr) value) { return value < longer_than_any_library ? value + map.l_addr : value; };
     for (auto const* d = map.l_ld; d->d_tag != DT_NULL; ++d) {
         switch (d->d_tag) {
             case DT_SYMTAB: out.symbols = reinterpret_cast<ElfW(Sym) const*>(address(d->d_un.d_ptr)); break;
@@ -224,6 +226,13 @@ result<void> hook_opens(void* library) {
         return fail(errc::unsupported, "{} does not import fopen: its header reads cannot be seen", map->l_name);
     here.done.insert(library);
     return {};
+}
+
+void forget_hooks(void* library) {
+    auto* const here = hooked_here.peek();
+    if (here == nullptr) return;
+    std::lock_guard const lock{here->mutex};
+    here->done.erase(library);
 }
 
 scoped_capture::scoped_capture(header_answers& answers) {

@@ -12,6 +12,8 @@ namespace kiln::compile {
 
 // `library` is a handle from dlopen. Done once per library; errc::unsupported when it does not import fopen.
 [[nodiscard]] result<void> hook_opens(void* library);
+// It is about to be closed: the next may have the same handle.
+void forget_hooks(void* library);
 
 // While one of these lives, the hooked library's opens on any thread go to `answers`, and this thread computes as usual, because what is
 // kept is for everybody. NVRTC's front end is serialised inside a process, and so are these: a second one waits.

@@ -182,6 +182,12 @@ void keep_all(memory& m) {
 
 }  // namespace
 
+bool has_unkept_contents() {
+    auto& m = process_memory();
+    std::scoped_lock const lock{m.mutex};
+    return !m.unkept.empty();
+}
+
 void keep_contents() noexcept {
     base::if_memory_allows([] { keep_all(process_memory()); });
 }

@@ -25,5 +25,6 @@ void remember_contents_in(std::filesystem::path directory, memory_access how);
 
 // Keeps what could not be kept when it was hashed: the directory above was not there yet.
 void keep_contents() noexcept;
+[[nodiscard]] bool has_unkept_contents();
 
 }  // namespace kiln::cuda

@@ -41,6 +41,26 @@ void background_thread::stop() noexcept {
     }
     changed_.notify_all();
     if (thread_.joinable()) thread_.join();
+    // What they owe somebody they say when they go: without the lock, and one by one, as there may be no memory for a second list.
+    for (std::function<void()> dropped;; dropped = nullptr) {
+        std::lock_guard const lock{mutex_};
+        if (!ready_.empty()) {
+            dropped = std::move(ready_.front());
+            ready_.pop_front();
+        } else if (!later_.empty()) {
+            dropped = std::move(later_.front().second);
+            later_.pop_front();
+        } else {
+            return;
+        }
+    }
+}
+
+error background_thread::why_not(std::string_view about) {
+    std::lock_guard const lock{mutex_};
+    if (stopping_) return fail(errc::cancelled, "'{}': the engine is shutting down", about);
+    return fail(errc::io, "'{}': no thread could be started: see 'ulimit -u', or the container's limit of processes",
+                about);
 }
 
 std::optional<std::function<void()>> background_thread::take_due() {

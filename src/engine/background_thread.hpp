@@ -4,6 +4,7 @@
 // parent's: base::per_process gives it one of its own.
 #pragma once
 
+#include "base/check.hpp"
 #include "base/clock.hpp"
 
 #include <condition_variable>
@@ -18,7 +19,6 @@ namespace kiln::engine_detail {
 class background_thread {
 public:
     background_thread() = default;
-    // Tasks not yet started are dropped; the one that runs is waited for.
     ~background_thread() { stop(); }
     background_thread(background_thread const&) = delete;
     background_thread& operator=(background_thread const&) = delete;
@@ -26,6 +26,9 @@ public:
     // False: the task will not run. The thread was stopped, or the machine has none left.
     [[nodiscard]] bool post(std::function<void()> task);
     [[nodiscard]] bool post_at(base::time_point when, std::function<void()> task);
+    // Why a task will not run, for whoever waits for it.
+    [[nodiscard]] error why_not(std::string_view about);
+    // Tasks not yet started are dropped, at once; the one that runs is waited for.
     void stop() noexcept;
 
 private:

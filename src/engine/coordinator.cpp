@@ -57,8 +57,11 @@ void coordinator::stop() noexcept {
     auto* const mine = hands_.peek();
     if (mine == nullptr) return;
     {
-        std::lock_guard const lock{mine->back->mutex};
-        mine->back->to = nullptr;
+        auto& back = *mine->back;
+        std::unique_lock lock{back.mutex};
+        back.to = nullptr;
+        // Not for ever: whoever is told of an event may be the one who ends the program.
+        back.left.wait_for(lock, std::chrono::seconds{1}, [&] { return back.inside == 0; });
     }
     mine->background.stop();
 }
@@ -116,14 +119,14 @@ coordinator::asked coordinator::ask(order what, priority how) {
     }
     if (mine) guarded(f, [&] { begin(f, how); });
     else raise(f, how);
-    return {pending<obtained>{f->answer}, !mine};
+    return {pending<obtained>{f->answer}, !mine, f};
 }
 
 void coordinator::begin(flight_ptr const& f, priority how) {
     raise(f, how);
     book_.asked(f->line(), f->target, how);
     if (how == priority::blocking) step(f);
-    else if (!background().post([this, f] { step(f); })) finish(f, shutting_down(f->order.subject));
+    else if (!background().post([this, f] { step(f); })) finish(f, background().why_not(f->order.subject.name));
 }
 
 std::optional<obtained> coordinator::find(order const& what) {
@@ -180,7 +183,7 @@ bool coordinator::answer_from_store(flight_ptr const& f) {
     auto found = look_up(store_, f->order.subject);
     if (!found.what) {
         // Looked up again after waiting for a lead: the miss was told, and allowed, the first time.
-        if (std::exchange(f->missed, true)) return false;
+        if (f->missed.exchange(true)) return false;
         f->asked_further = store_.has_far();
         if (!f->asked_further) return !is_allowed(f, found);
         f->why = std::move(found);
@@ -256,6 +259,7 @@ void coordinator::advance(flight_ptr const& f) {
         found_artifact missed;
         missed.reason = "uncached";
         missed.detail = "the unit has options that no key can have";
+        f->missed = true;
         if (is_allowed(f, missed)) compile(f);
         return;
     }
@@ -282,7 +286,7 @@ void coordinator::advance(flight_ptr const& f) {
         return;
     }
     auto const when = now + std::exchange(f->pause, std::min(f->pause * 2, longest_pause));
-    if (!background().post_at(when, [this, f] { step(f); })) finish(f, shutting_down(f->order.subject));
+    if (!background().post_at(when, [this, f] { step(f); })) finish(f, background().why_not(f->order.subject.name));
 }
 
 void coordinator::compile(flight_ptr const& f) {
@@ -428,13 +432,30 @@ void coordinator::abandon() noexcept {
 
 void coordinator::reject(store::address const& at) { store_.reject(at); }
 
-void coordinator::count_blocked(std::int64_t ns) {
-    counts_.blocked.fetch_add(1, std::memory_order_relaxed);
+void coordinator::count_blocked(std::int64_t ns, std::uint64_t callers) {
+    counts_.blocked.fetch_add(callers, std::memory_order_relaxed);
     counts_.blocked_ns.fetch_add(ns, std::memory_order_relaxed);
     count([&](store::statistics& more) {
-        more.blocked = 1;
+        more.blocked = callers;
         more.blocked_ms = static_cast<std::uint64_t>((ns + 500'000) / 1'000'000);
     });
+}
+
+void coordinator::tell_wait(order const& what, blocked_caller const& how) {
+    count_blocked(how.ns, how.is_first ? 1 : 0);
+    if (!how.is_first && !how.is_answered) return;
+    auto const target_name = what.subject.target.arch.name();
+    auto const miss = book_.miss_of(line_of(what), target_name);
+    auto const key = how.key ? how.key : key_in_advance(what.subject);
+    events_.emit({.kind = event_kind::waited,
+                  .unit = what.subject.name,
+                  .target = target_name,
+                  .reason = how.is_answered ? "compile" : "deadline",
+                  .detail = fmt::format("{}{}missed: {}", how.who, how.who.empty() ? "" : "; ",
+                                        miss.empty() ? "not yet looked for" : miss),
+                  .key = key ? key->prefix() : 0,
+                  .request = identity_of(what.subject).prefix(),
+                  .duration_ns = how.ns});
 }
 
 void coordinator::count_hit(provenance from) {

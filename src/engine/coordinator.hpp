@@ -23,6 +23,7 @@
 #include "engine/ledger.hpp"
 
 #include <atomic>
+#include <condition_variable>
 #include <map>
 
 namespace kiln::engine_detail {
@@ -79,13 +80,20 @@ public:
     coordinator(coordinator_options options, parts of);
     ~coordinator();
 
+    struct flight;
+    using flight_ptr = std::shared_ptr<flight>;
+
     struct asked {
         pending<obtained> answer;
         // It was under way before this ask: headers may have changed since the compiler read them.
         bool joined = false;
+        flight_ptr behind;
     };
     // Returns at once; the answer comes through the pending. With priority::blocking the lookup is done on this thread.
     [[nodiscard]] asked ask(order what, priority how);
+    // For a pending of somebody's own that is answered when this is: see awaited.hpp.
+    class awaited;
+    [[nodiscard]] std::shared_ptr<awaited> make_awaited() const;
     // Looks, never compiles, and joins no compile in progress. nullopt on a miss, which is told and counted nowhere.
     [[nodiscard]] std::optional<obtained> find(order const& what);
     // Never lowers; no effect on what nobody asked for or a process already has.
@@ -102,17 +110,24 @@ public:
     [[nodiscard]] engine_status status() const;
     // Something was asked for and found past ask(): by find(), and by packs, which have addresses of their own.
     void count_found(provenance from);
-    void count_blocked(std::int64_t ns);
+    void count_blocked(std::int64_t ns, std::uint64_t callers = 1);
     // By this process: a child of fork() may go on with its parent's, or leave it alone.
     [[nodiscard]] bool is_used() const noexcept { return hands_.peek() != nullptr; }
     void stop() noexcept;
     // After the pool was stopped: everything still unanswered ends with errc::cancelled.
     void abandon() noexcept;
 
-private:
-    struct flight;
-    using flight_ptr = std::shared_ptr<flight>;
+    // A caller was blocked on it: counted, and told as an event.
+    struct blocked_caller {
+        std::int64_t ns = 0;
+        bool is_answered = false;
+        bool is_first = true;  // else he, or another with him, was counted before
+        std::string_view who = {};
+        std::optional<base::digest> key = {};
+    };
+    void tell_wait(order const& what, blocked_caller const& how);
 
+private:
     void begin(flight_ptr const& f, priority how);
     void advance(flight_ptr const& f);
     template <class Body>
@@ -154,10 +169,12 @@ private:
             blocked{0}, headers_made{0}, headers_reused{0};
         std::atomic<std::int64_t> blocked_ns{0};
     } counts_;
-    // The way back for answers that come from threads of tiers, which may outlive this.
+    // The way back for answers that come from threads of tiers, and for the program's own that were blocked: both may outlive this.
     struct way_back {
         mutable std::mutex mutex;
         coordinator* to = nullptr;
+        std::condition_variable left;
+        int inside = 0;
     };
     struct in_hand {
         explicit in_hand(coordinator& of) { back->to = &of; }

@@ -64,6 +64,7 @@ void coordinator::hurry(flight_ptr const& f) {
     if (!f->unhurried.exchange(false) || f->finished.load()) return;
     auto question = question_for(*f);
     question.claims = store::claiming::no;
+    question.repeats = true;
     store_.ask(question, [back = hand().back, f](store::far_answer what) {
         // Late, or not asked at all because nobody waits for that server any more. All else the first answer says.
         bool const in_vain = !what.late.empty() || (!what.what.hit && what.what.why == store::miss::disabled);

@@ -3,6 +3,7 @@
 
 #include "base/caught.hpp"
 #include "base/fork_guard.hpp"
+#include "base/within.hpp"
 #include "compile/carried_headers.hpp"
 #include "compile/header_memory.hpp"
 #include "compile/viewpoint.hpp"
@@ -10,6 +11,7 @@
 #include "cuda/file_content.hpp"
 #include "cuda/nvtx.hpp"
 #include "engine/answering.hpp"
+#include "engine/awaited.hpp"
 #include "engine/embedded_bundles.hpp"
 #include "engine/kernel_order.hpp"
 #include "engine/shipped_files.hpp"
@@ -232,26 +234,29 @@ bool is_outdated(order const& what, result<obtained> const& got) {
 
 constexpr int most_joins = 3;
 
-// What ask_sync() does, for those who do not wait.
-pending<obtained> ask(engine_detail::coordinator& with, order const& what, priority how) {
-    auto const asked = with.ask(what, how);
-    if (!asked.joined) return asked.answer;
-    auto out = std::make_shared<pending<obtained>::state>();
-    asked.answer.then([&with, what, how, out](result<obtained> const& got) {
-        answering(out, [&] {
-            if (!is_outdated(what, got)) return out->finish(got);
-            // Whoever answers now, ourselves or one more to join, began after this caller asked.
-            with.ask(what, how).answer.then(
-                [out](result<obtained> const& again) { answering(out, [&] { out->finish(again); }); });
+// What ask_sync() does, for those who do not wait: `then` has the answer.
+void ask(engine_detail::coordinator& with, order const& what,
+         std::shared_ptr<engine_detail::coordinator::awaited> const& awaited,
+         std::shared_ptr<pending<obtained>::state> const& to, std::function<void(result<obtained> const&)> then) {
+    auto const asked = with.ask(what, priority::declared);
+    awaited->is_for(asked);
+    asked.answer.then(
+        [&with, what, awaited, to, then = std::move(then), joined = asked.joined](result<obtained> const& got) {
+            answering(to, [&] {
+                if (!joined || !is_outdated(what, got)) return then(got);
+                // Whoever answers now, ourselves or one more to join, began after this caller asked.
+                auto const again = with.ask(what, priority::declared);
+                awaited->is_for(again);
+                again.answer.then([to, then](result<obtained> const& other) { answering(to, [&] { then(other); }); });
+            });
         });
-    });
-    return pending<obtained>{std::move(out)};
 }
 
 }  // namespace
 
 result<obtained> engine::state::ask_sync(order const& what, wait_options const& how) {
-    auto const until = base::clock::now() + how.deadline;
+    constexpr std::chrono::milliseconds for_ever = std::chrono::hours{24 * 365};
+    auto const until = base::clock::now() + std::min(how.deadline, for_ever);
     auto got = ask_once_sync(what, how, until);
     for (int n = 1; got.joined && n < most_joins && is_outdated(what, got.answer); ++n)
         got = ask_once_sync(what, how, until);
@@ -279,20 +284,11 @@ engine::state::asked_once engine::state::ask_once_sync(order const& what, wait_o
         cuda::nvtx_range const range{"wait", what.subject.name, target_name};
         return answer.wait_until_sync(deadline);
     }();
-    requests->count_blocked(watch.ns());
     book.wait_ends(line, target_name, watch.ns());
-    auto const miss = book.miss_of(line, target_name);
-    auto const key =
-        done && *done ? base::digest::from_hex((**done).what->key) : engine_detail::key_in_advance(what.subject);
-    events.emit({.kind = event_kind::waited,
-                 .unit = what.subject.name,
-                 .target = target_name,
-                 .reason = done ? "compile" : "deadline",
-                 .detail = fmt::format("{}{}missed: {}", how.who, how.who.empty() ? "" : "; ",
-                                       miss.empty() ? "not yet looked for" : miss),
-                 .key = key ? key->prefix() : 0,
-                 .request = engine_detail::identity_of(what.subject).prefix(),
-                 .duration_ns = watch.ns()});
+    requests->tell_wait(what, {.ns = watch.ns(),
+                               .is_answered = done.has_value(),
+                               .who = how.who,
+                               .key = done && *done ? base::digest::from_hex((**done).what->key) : std::nullopt});
     if (!done) {
         return {fail(errc::timeout, "'{}' for {} was not ready within {} ms; it goes on in the background",
                      what.subject.name, target_name, how.deadline.count()),
@@ -318,6 +314,19 @@ void engine::state::tell_use(order const& what, use_outcome const& got) {
                .make_recipe = recipe});
 }
 
+namespace {
+
+// What was found out about compilers and headers, for the next process.
+void keep_what_files_were(base::time_point deadline) {
+    if (!cuda::has_unkept_contents() && !compile::header_memory::process().has_unkept()) return;
+    (void)base::within(deadline, [] {
+        cuda::keep_contents();
+        compile::header_memory::process().keep();
+    });
+}
+
+}  // namespace
+
 void engine::state::shut_down() noexcept {
     std::shared_ptr<engine_detail::attachment> with;
     {
@@ -334,10 +343,8 @@ void engine::state::shut_down() noexcept {
     // A disk that is slow, because the machine is busy, is worth the wait: else the next process compiles it all again. One that hangs is not.
     using std::chrono::milliseconds;
     auto const end = base::clock::now() + milliseconds{200};
-    base::if_memory_allows([&] { store->flush(end, {.each = milliseconds{500}, .most = milliseconds{5000}}); });
-    store->end_by(end);
-    cuda::keep_contents();
-    base::if_memory_allows([] { compile::header_memory::process().keep(); });
+    base::if_memory_allows([&] { store->finish(end, {.each = milliseconds{500}, .most = milliseconds{5000}}); });
+    base::if_memory_allows([] { keep_what_files_were(base::clock::now() + milliseconds{300}); });
 }
 
 namespace {
@@ -414,25 +421,23 @@ result<obtained> engine::artifact_sync(unit const& u, target t, wait_options how
 }
 
 pending<obtained> engine::artifact(unit const& u, target t) {
-    auto what = state_->order_for(u, t);
-    if (what) {
-        auto out = ask(*state_->requests, *what, priority::declared);
-        if (!state_->uses.watched() && u.kernels.size() < 2) return out;
-        // Who records is told first: whoever waits may end the recording as soon as it has its answer.
-        auto told = std::make_shared<pending<obtained>::state>();
-        out.then([this, t, told, names = u.kernels, what = *std::move(what)](result<obtained> const& got) {
-            answering(told, [&] {
-                if (!got) return told->finish(got);
-                if (state_->uses.watched())
-                    state_->tell_use(what, {t, got->what->key, got->from, got->what->compile_ms, got->ms});
-                told->finish(in_order(*got, names));
-            });
-        });
-        return pending<obtained>{std::move(told)};
+    auto out = std::make_shared<pending<obtained>::state>();
+    auto const what = state_->order_for(u, t);
+    if (!what) {
+        out->finish(error{what.error()});
+        return pending<obtained>{std::move(out)};
     }
-    auto failed = std::make_shared<pending<obtained>::state>();
-    failed->finish(std::move(what).error());
-    return pending<obtained>{std::move(failed)};
+    auto const awaited = state_->requests->make_awaited();
+    out->blocked = [awaited](blocked_wait const& how) { return awaited->tell(how); };
+    ask(*state_->requests, *what, awaited, out,
+        [this, t, out, names = u.kernels, what = *what](result<obtained> const& got) {
+            if (!got) return out->finish(got);
+            // Who records is told first: whoever waits may end the recording as soon as it has its answer.
+            if (state_->uses.watched())
+                state_->tell_use(what, {t, got->what->key, got->from, got->what->compile_ms, got->ms});
+            out->finish(in_order(*got, names));
+        });
+    return pending<obtained>{std::move(out)};
 }
 
 result<std::optional<obtained>> engine::find(unit const& u, target t) {
@@ -454,8 +459,9 @@ result<obtained> engine::link_sync(link_request const& what, wait_options how) {
 }
 
 bool engine::flush_sync(std::chrono::milliseconds deadline) {
-    bool const settled = state_->store->flush(base::clock::now() + deadline).settled;
-    cuda::keep_contents();
+    auto const until = base::clock::now() + deadline;
+    bool const settled = state_->store->flush(until).settled;
+    keep_what_files_were(until);
     return settled;
 }
 

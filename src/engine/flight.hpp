@@ -45,7 +45,7 @@ struct coordinator::flight {
     std::shared_ptr<pending<obtained>::state> answer;
     base::stopwatch watch;
     store::flight lead;
-    bool missed = false;                 // the first look found nothing
+    std::atomic<bool> missed{false};     // the first look found nothing
     found_artifact why;                  // and this is why
     bool asked_further = false;          // the miss is told when all have answered
     unsigned nth = 0;                    // entries from afar that were made from other headers

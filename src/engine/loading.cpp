@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From artifacts to kernels on a device.
+#include "engine/awaited.hpp"
 #include "engine/engine_state.hpp"
 
 #include "compile/cpp_names.hpp"
@@ -202,6 +203,8 @@ result<ready_unit> engine::load_sync(kiln::artifact const& what, int device) {
 
 pending<ready_unit> engine::get(unit const& u, int device) {
     auto answer = std::make_shared<pending<ready_unit>::state>();
+    auto const awaited = state_->requests->make_awaited();
+    answer->blocked = [awaited](blocked_wait const& how) { return awaited->tell(how); };
     engine_detail::use_scope const use;
     // Who records is told first: whoever waits may end the recording as soon as it has its answer.
     auto const give = [this, answer, names = u.kernels, counts = use.outermost(), watch = base::stopwatch{}](
@@ -211,25 +214,33 @@ pending<ready_unit> engine::get(unit const& u, int device) {
         answer->finish(in_order(*std::move(got), names));
     };
     // Everything, the driver's start included, happens on the loading thread: this call must not block.
-    auto const gone = [answer] { answer->finish(fail(errc::cancelled, "the engine is shutting down")); };
-    auto const load = [this, device, give](order const& what) { give(what, state_->get_sync(what, device, {})); };
-    auto const ask = [this, u, device, answer, give, gone, load] {
+    // What is never run answers, too, when it is dropped: whoever comes first is the answer.
+    std::shared_ptr<void> const owed{nullptr, [answer](void*) {
+                                         base::if_memory_allows([&] {
+                                             if (!pending<ready_unit>{answer}.ready())
+                                                 answer->finish(fail(errc::cancelled, "the engine is shutting down"));
+                                         });
+                                     }};
+    auto const load = [this, device, give, owed](order const& what) { give(what, state_->get_sync(what, device, {})); };
+    auto const ask = [this, u, device, answer, awaited, give, load] {
         auto& s = *state_;
         auto what = s.order_on(u, device);
         if (!what) return answer->finish(std::move(what).error());
         if (auto ready = s.already_loaded(*what, device)) return give(*what, *std::move(ready));
         auto const asked = s.requests->ask(*what, priority::declared);
-        asked.answer.then([this, what = *what, answer, gone, load](result<obtained> const& made) {
+        awaited->is_for(asked);
+        asked.answer.then([this, what = *what, answer, load](result<obtained> const& made) {
             answering(answer, [&] {
                 if (!made && made.error().code() != errc::not_found) return answer->finish(error{made.error()});
                 // Now it is in memory: this finds it, loads it and handles what the driver may say.
-                if (!state_->loading.get().post([answer, what, load] { answering(answer, [&] { load(what); }); }))
-                    gone();
+                auto& thread = state_->loading.get();
+                if (!thread.post([answer, what, load] { answering(answer, [&] { load(what); }); }))
+                    answer->finish(thread.why_not(what.subject.name));
             });
         });
     };
-    bool const posted = state_->loading.get().post([answer, ask] { answering(answer, ask); });
-    if (!posted) gone();
+    auto& thread = state_->loading.get();
+    if (!thread.post([answer, ask] { answering(answer, ask); })) answer->finish(thread.why_not(u.name));
     return pending<ready_unit>{std::move(answer)};
 }
 

@@ -55,7 +55,7 @@ void client::ask(store::question const& what, store::answered then) {
     q->then = std::move(then);
     q->slot = what.nth;
     q->asked = base::clock::now();
-    of_.counts.add("asked");
+    if (!what.repeats) of_.counts.add("asked");
     if (what.nth >= slots || (what.nth > 0 && !what.request)) return finish(q, {});
     // Who has nothing else is not told by the background: he tries himself when it is time.
     bool const tries = what.how == store::urgency::nothing_else_will_do && may_try_now();
@@ -101,7 +101,8 @@ void client::everybody_is_late() {
 void client::be_late(inquiry_ptr const& q, std::string_view why) {
     if (q->told_late || q->at == stage::done) return;
     q->told_late = base::clock::now();
-    of_.counts.add("late");
+    count_late(*q);
+    tell_waits(*q, q->at, *q->told_late);
     // Copied: whoever is told may ask again at once.
     auto const then = q->then;
     then({.hit = {}, .why = q->why, .late = why, .is_last = false});
@@ -294,25 +295,35 @@ void client::finish(inquiry_ptr const& q, store::answer with) {
     if (q->at == stage::done) return;
     auto const was = std::exchange(q->at, stage::done);
     of_.loop.cancel(q->timer);
-    auto const now = q->told_late.value_or(base::clock::now());  // from then on nobody waited
-    if (!with.hit) of_.counts.add("misses");
-    if (q->told_late && with.hit) of_.counts.add("hedged");
-    if (q->what.how != store::urgency::nobody_waits) {
-        bool const leased = was == stage::waiting || was == stage::taking || was == stage::looking_again;
-        auto const tell = [&](char const* what_for, base::clock::duration took) {
-            of_.events.emit({.kind = event_kind::waited,
-                             .unit = q->what.unit,
-                             .target = q->what.expected.target,
-                             .reason = what_for,
-                             .key = q->what.key ? q->what.key->prefix() : 0,
-                             .request = q->what.request ? q->what.request->prefix() : 0,
-                             .duration_ns = took.count()});
-        };
-        tell("fleet", (leased ? q->waited_from : now) - q->asked);
-        if (leased) tell("lease", now - q->waited_from);
-    }
+    if (!with.hit && !q->what.repeats) of_.counts.add("misses");
+    if (q->told_late && with.hit && !q->what.repeats) of_.counts.add("hedged");
+    if (!q->told_late) tell_waits(*q, was, base::clock::now());
     auto const then = std::exchange(q->then, {});
     if (then) then(std::move(with));
+}
+
+// From when he was told that it is late nobody waited.
+void client::tell_waits(inquiry const& q, stage at, base::time_point until) {
+    if (q.what.how == store::urgency::nobody_waits) return;
+    bool const leased = at == stage::waiting || at == stage::taking || at == stage::looking_again;
+    auto const tell = [&](char const* what_for, base::clock::duration took) {
+        of_.events.emit({.kind = event_kind::waited,
+                         .unit = q.what.unit,
+                         .target = q.what.expected.target,
+                         .reason = what_for,
+                         .key = q.what.key ? q.what.key->prefix() : 0,
+                         .request = q.what.request ? q.what.request->prefix() : 0,
+                         .duration_ns = took.count()});
+    };
+    tell("fleet", (leased ? q.waited_from : until) - q.asked);
+    if (leased) tell("lease", until - q.waited_from);
+}
+
+// Once for a question, whoever asked it again because he waits.
+void client::count_late(inquiry& q) {
+    auto const first = q.what.repeats ? under_way_.find(q.name) : under_way_.end();
+    auto& of = first != under_way_.end() ? *first->second : q;
+    if (!std::exchange(of.is_counted_late, true)) of_.counts.add("late");
 }
 
 bool client::has_another_token() {

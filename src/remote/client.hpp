@@ -124,6 +124,7 @@ private:
         lease_seen seen = lease_seen::unknown;
         unsigned lost = 0;  // leases that were tried for, and are not ours
         std::optional<base::time_point> told_late{};
+        bool is_counted_late = false;
         bool among_many = false;  // its checks are not worth holding up the others
         reactor::timer timer = 0;
         base::time_point watched_from{};  // watch_silence()
@@ -155,6 +156,8 @@ private:
     void finish(inquiry_ptr const& q, store::answer with);
     void watch_budget(inquiry_ptr const& q);
     void be_late(inquiry_ptr const& q, std::string_view why);
+    void tell_waits(inquiry const& q, stage at, base::time_point until);
+    void count_late(inquiry& q);
     void everybody_is_late();
     void failed(failure const& why);
     void answered(inquiry const& q);

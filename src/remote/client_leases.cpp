@@ -87,7 +87,7 @@ void client::fell_silent(inquiry_ptr const& q) {
     if (q->at != stage::taking && q->at != stage::waiting) return;
     bool const awaits_leases = q->at == stage::taking || polling_ == polling::leases;
     if (q->at == stage::taking) --taking_;
-    of_.counts.add("late");
+    count_late(*q);
     std::erase(waiting_, q);
     finish(q, {.why = q->why, .late = "fleet-late"});
     // Bytes that do not come, be it those of others, are not the fault of who keeps leases.

@@ -278,8 +278,9 @@ verdict reading::finish(circumstances const& around) {
         return attribute_error{"trust=signed without keys=", "add keys=FILE.pub, or a folder of such files"};
     if (out.in == belief::signatures && out.sign.empty() && out.writes == writing::allowed &&
         around.what_for == purpose::sharing)
-        return attribute_error{"it would be written to, and nothing signs",
-                               "add sign=FILE ('kiln key FILE' makes one), or read-only"};
+        return attribute_error{
+            "it would be written to, and nothing signs",
+            "add sign=FILE ('kiln key FILE' makes one), or read-only; 'kiln remote' takes it as it is"};
     if (auto doubt = doubtful_belief()) return doubt;
     if (out.layout == layout::bazel && out.at.by != scheme::http && out.at.by != scheme::https)
         return attribute_error{"layout=bazel is for servers over HTTP", "leave it out, or write https://"};

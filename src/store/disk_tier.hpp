@@ -62,6 +62,8 @@ public:
 
     // Single flight between the processes that share this directory. Blocks until `deadline` at most.
     [[nodiscard]] flight try_lead(digest const& request, base::time_point deadline);
+    // Leaves no thread behind where nothing is led any more.
+    void rest() { keeper_.rest(); }
 
     // What this instance counted since the last call: published, evicted, dropped, divergent, errors.
     [[nodiscard]] statistics take_counts() override;

@@ -5,7 +5,9 @@
 #include "base/quiet_thread.hpp"
 
 #include <condition_variable>
+#include <sys/syscall.h>
 #include <thread>
+#include <unistd.h>
 
 namespace kiln::store {
 
@@ -22,14 +24,21 @@ struct flight_keeper::state {
     std::vector<std::weak_ptr<held_lock>> kept;
     bool running = false;
     bool stopping = false;
+    ::pid_t id = 0;  // the kernel's, of the thread
 
+    [[nodiscard]] bool is_idle();
     void run();
     void beat(std::unique_lock<std::mutex>& lock);
 };
 
-// What was let go is forgotten. A beat that there is no memory for is missed; the next comes soon.
-void flight_keeper::state::beat(std::unique_lock<std::mutex>& lock) {
+// What was let go is forgotten.
+bool flight_keeper::state::is_idle() {
     std::erase_if(kept, [](std::weak_ptr<held_lock> const& one) { return one.expired(); });
+    return kept.empty();
+}
+
+// A beat that there is no memory for is missed; the next comes soon.
+void flight_keeper::state::beat(std::unique_lock<std::mutex>& lock) {
     std::vector<std::shared_ptr<held_lock>> some;
     base::if_memory_allows([&] { some.reserve(kept.size()); });
     for (std::size_t i = 0; i < kept.size() && some.size() < some.capacity(); ++i) {
@@ -43,12 +52,10 @@ void flight_keeper::state::beat(std::unique_lock<std::mutex>& lock) {
 
 void flight_keeper::state::run() {
     std::unique_lock lock{mutex};
-    for (;;) {
+    id = ::gettid();
+    while (!stopping && !is_idle()) {
         auto const next = base::clock::now() + interval;
-        wake.wait_until(lock, next, [&] { return stopping; });
-        if (stopping) break;
-        beat(lock);
-        if (kept.empty()) break;
+        if (!wake.wait_until(lock, next, [&] { return stopping || is_idle(); })) beat(lock);
     }
     running = false;
     ended.notify_all();
@@ -75,6 +82,35 @@ void flight_keeper::keep(flight const& leading) {
     if (!made) return;
     s->thread = *std::move(made);
     s->running = true;
+}
+
+namespace {
+
+// The kernel counts a thread for a moment after it was joined, and refuses a process of several threads some things.
+void wait_until_gone(::pid_t thread) {
+    for (int tries = 0; tries < 1000 && ::syscall(SYS_tgkill, ::getpid(), thread, 0) == 0; ++tries)
+        std::this_thread::yield();
+}
+
+}  // namespace
+
+void flight_keeper::rest() {
+    std::shared_ptr<state> s;
+    {
+        std::lock_guard const lock{mutex_};
+        s = state_;
+    }
+    if (!s || s->generation != base::fork_generation()) return;
+    std::unique_lock lock{s->mutex};
+    if (!s->is_idle()) return;
+    s->wake.notify_all();
+    if (!s->ended.wait_for(lock, 200ms, [&] { return !s->running; })) return;
+    auto gone = std::exchange(s->thread, {});
+    auto const id = s->id;
+    lock.unlock();
+    if (!gone.joinable()) return;
+    gone.join();
+    wait_until_gone(id);
 }
 
 flight_keeper::~flight_keeper() {

@@ -19,6 +19,8 @@ public:
 
     // Until it is let go. Where no thread can be had it is not kept, and others give up on it in time.
     void keep(flight const& leading);
+    // Where nothing is led any more its thread is gone afterwards, and not at its next beat. Waits as the destructor does.
+    void rest();
 
 private:
     struct state;

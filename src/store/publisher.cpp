@@ -98,7 +98,7 @@ bool publisher::push(entry_ptr what, errand why, flight leading, claim_ptr under
 bool publisher::enqueue(entry_ptr what, errand why, flight leading, claim_ptr under) {
     return push(std::move(what), why, std::move(leading), std::move(under));
 }
-void publisher::poke() { (void)push(nullptr, errand::keep, {}, {}); }
+bool publisher::poke() { return push(nullptr, errand::keep, {}, {}); }
 
 bool publisher::wait_idle(base::time_point deadline) {
     std::shared_ptr<state> s;

@@ -34,8 +34,8 @@ public:
 
     // Flight and claim are let go when the entry was published, or at once when it is refused. False: the queue is full.
     bool enqueue(entry_ptr what, errand why, flight leading, claim_ptr under = {});
-    // Runs tasks::idle once more.
-    void poke();
+    // Runs tasks::idle once more. False: there is nobody to run it.
+    bool poke();
     [[nodiscard]] bool wait_idle(base::time_point deadline);
     // Entries that were put and are not written yet.
     [[nodiscard]] std::size_t waiting();

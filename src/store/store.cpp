@@ -15,7 +15,7 @@ store::store(store_options options, event_log& log)
 
 store::~store() {
     auto const deadline = std::min(end_by_, base::clock::now() + options_.drain);
-    base::if_memory_allows([&] { state_->send_counts(); });
+    base::if_memory_allows([&] { (void)state_->send_counts(); });
     auto const all = state_->open_tiers();
     for (auto const& s : *all) {
         if (s->queue) s->queue->stop(deadline);
@@ -228,30 +228,12 @@ flight store::try_lead(digest const& request, base::time_point deadline) {
 }
 
 kept_report store::flush(base::time_point deadline, while_written beyond) {
-    auto const settle = [&] {
-        bool all_written = true;
-        auto const all = state_->open_tiers();
-        for (auto const& s : *all) {
-            bool const is_near = !s->what->traits().answers_later;
-            if (!s->queue || state_->settle(*s, deadline, is_near ? beyond : while_written{})) continue;
-            // A disk that hangs would hang with the counters too; a server has no part in them.
-            if (is_near) return false;
-            all_written = false;
-        }
-        if (!state_->disk || !state_->disk->traits().writable) return all_written;
-        // Nowhere to add them is no reason to wait: only a busy lock is.
-        while (state_->add_counts() == adding::busy) {
-            if (base::clock::now() >= deadline) return false;
-        }
-        return all_written;
-    };
-    bool const settled = settle();
-    auto unsent = state_->unsent();
-    std::lock_guard const lock{state_->mutex};
-    auto out = state_->puts;
-    out.settled = settled;
-    out.unsent = std::move(unsent);
-    return out;
+    return state_->settle_all(deadline, beyond, state::after::more);
+}
+
+kept_report store::finish(base::time_point deadline, while_written beyond) {
+    end_by_ = deadline;
+    return state_->settle_all(deadline, beyond, state::after::nothing);
 }
 
 void store::count(statistics const& more) {

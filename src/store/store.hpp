@@ -152,8 +152,8 @@ public:
     // Waits until what was put before is written and the counters are added, until `deadline` at most. Says what became of
     // everything put since the store was made.
     kept_report flush(base::time_point deadline, while_written beyond = {});
-    // The destructor waits until then at most: who flushed before it has waited already.
-    void end_by(base::time_point deadline) noexcept { end_by_ = deadline; }
+    // The same for the last time: what servers have not taken by then is counted and told as not sent, and the destructor waits no longer.
+    kept_report finish(base::time_point deadline, while_written beyond);
 
     // Adds the engine's own counts: compiled and failed, each with its request; blocked, blocked_ms.
     void count(statistics const& more);

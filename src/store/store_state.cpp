@@ -54,8 +54,8 @@ std::shared_ptr<slot> store::state::slot_for(std::shared_ptr<tier> t) {
                                  if (s && tier) s->publish(*tier, e, why);
                              },
                          .idle =
-                             [self = weak_from_this()] {
-                                 if (auto const s = self.lock()) s->add_counts_sometimes();
+                             [self = weak_from_this(), is_disk = out->what == disk] {
+                                 if (auto const s = self.lock()) s->add_counts_sometimes(is_disk);
                              }});
     return out;
 }
@@ -231,6 +231,46 @@ bool store::state::settle(slot& s, base::time_point deadline, while_written beyo
     return true;
 }
 
+kept_report store::state::settle_all(base::time_point deadline, while_written beyond, after that) {
+    bool settled = true;
+    bool hangs = false;
+    auto const all = open_tiers();
+    for (auto const& s : *all) {
+        bool const is_near = !s->what->traits().answers_later;
+        if (!s->queue || settle(*s, deadline, is_near ? beyond : while_written{})) continue;
+        settled = false;
+        hangs = hangs || is_near;
+    }
+    auto left = unsent();
+    if (that == after::nothing) give_up_waiting();
+    // A disk that hangs would hang with the counters too; a server has no part in them.
+    if (!hangs) settle_counts(deadline, beyond);
+    std::lock_guard const lock{mutex};
+    auto out = puts;
+    out.settled = settled;
+    out.unsent = std::move(left);
+    return out;
+}
+
+void store::state::give_up_waiting() {
+    auto const all = open_tiers();
+    for (auto const& s : *all) {
+        auto const count = s->queue ? s->queue->waiting() : 0;
+        if (count == 0) continue;
+        bool const is_far = s->what->traits().answers_later;
+        tally([&](statistics& counts) {
+            if (is_far) counts.fleet["dropped"] += count;
+            else counts.dropped += count;
+        });
+        auto const why = s->what->why_in_vain();
+        events->emit({.kind = event_kind::fault,
+                      .reason = s->what->name(),
+                      .detail = fmt::format("{} not {} {}: {}", count, is_far ? "sent to" : "kept,", s->what->which(),
+                                            why.empty() ? "it did not take them before the program ended" : why),
+                      .value = static_cast<std::int64_t>(count)});
+    }
+}
+
 std::vector<unsent_report> store::state::unsent() {
     std::vector<unsent_report> out;
     auto const all = open_tiers();
@@ -256,39 +296,52 @@ void store::state::gather() {
     }
 }
 
-adding store::state::add_counts() {
+void store::state::add_counts() {
     gather();
     statistics some;
     {
         std::lock_guard const lock{mutex};
         some = std::exchange(pending, {});
         added_at = base::clock::now();
+        is_adding_busy = false;
     }
-    if (some.empty()) return adding::done;
+    if (some.empty()) return;
     auto const how = disk ? disk->add_to_directory(some) : adding::nowhere;
-    if (how == adding::done) return how;
     std::lock_guard const lock{mutex};
-    pending.add(some);
-    return how;
+    is_adding_busy = how == adding::busy;
+    if (how != adding::done) pending.add(some);
 }
 
-void store::state::add_counts_sometimes() {
+// Always on the disk's own thread: where it hangs, no server waits for it.
+void store::state::add_counts_sometimes(bool is_disk) {
     {
         std::lock_guard const lock{mutex};
         if (base::clock::now() < added_at + std::chrono::seconds{1}) return;
     }
-    (void)add_counts();
+    if (is_disk) add_counts();
+    else if (disk_slot && disk_slot->queue) (void)disk_slot->queue->poke();
 }
 
 // On the background thread, so that a file system that hangs does not make the program hang at its end.
-void store::state::send_counts() {
+bool store::state::send_counts() {
     gather();
     {
         std::lock_guard const lock{mutex};
-        if (pending.empty()) return;
+        if (pending.empty() || !disk_slot || !disk_slot->queue) return false;
         added_at = {};
     }
-    if (disk_slot && disk_slot->queue) disk_slot->queue->poke();
+    if (disk_slot->queue->poke()) return true;
+    add_counts();  // there is no thread to be had
+    return false;
+}
+
+// Nobody's entries depend on them, so what another holds up is added with the next.
+void store::state::settle_counts(base::time_point deadline, while_written beyond) {
+    deadline = std::min(deadline, base::clock::now() + std::chrono::milliseconds{250});
+    while (send_counts() && settle(*disk_slot, deadline, beyond) && base::clock::now() < deadline) {
+        // Nowhere to add them is no reason to wait: only a busy lock is.
+        if (std::lock_guard const lock{mutex}; !is_adding_busy) return;
+    }
 }
 
 void store::state::travel(std::shared_ptr<state> const& self, std::shared_ptr<journey> const& j) {

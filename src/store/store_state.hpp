@@ -76,15 +76,19 @@ struct store::state : std::enable_shared_from_this<store::state> {
     void publish(slot& s, entry_ptr const& what, errand why);
     void note_put(slot& s, errand why, result<put_outcome> const& done);
     void note_lost(slot* s, std::string_view reason, std::string_view why);
+    enum class after { more, nothing };
+    [[nodiscard]] kept_report settle_all(base::time_point deadline, while_written beyond, after that);
+    void give_up_waiting();
     [[nodiscard]] bool settle(slot& s, base::time_point deadline, while_written beyond = {});
     [[nodiscard]] std::vector<unsent_report> unsent();
     static void travel(std::shared_ptr<state> const& self, std::shared_ptr<journey> const& j);
     static void arrived(std::shared_ptr<state> const& self, std::shared_ptr<journey> const& j,
                         std::shared_ptr<slot> const& s, answer a);
     void gather();
-    [[nodiscard]] adding add_counts();
-    void add_counts_sometimes();
-    void send_counts();
+    void add_counts();
+    void add_counts_sometimes(bool is_disk);
+    bool send_counts();  // false: nothing is on its way
+    void settle_counts(base::time_point deadline, while_written beyond);
 
     // Changes the counters since the start and those not yet added to the directory alike.
     template <class Change>
@@ -111,6 +115,7 @@ struct store::state : std::enable_shared_from_this<store::state> {
     statistics pending;  // not yet added to the directory
     kept_report puts;
     base::time_point added_at{};
+    bool is_adding_busy = false;  // another process had the lock, the last time
 };
 
 }  // namespace kiln::store

@@ -175,6 +175,7 @@ struct question {
     claiming claims = claiming::no;
     std::size_t makers = 1;  // so many can be made here at a time: no more is claimed
     std::string unit{};      // what people call it: for events
+    bool repeats = false;  // asked before, by somebody who did not wait then: no second question where they are counted
 };
 
 struct answer {

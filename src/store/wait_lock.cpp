@@ -70,6 +70,8 @@ lock_attempt wait_flock(int fd, int operation, base::time_point deadline) noexce
     using namespace std::chrono_literals;
     // flock has no time limit of its own, so this asks again and again, less and less often. Who still waits then waits for
     // long, perhaps with many others, who should not keep the holder from its work: from there on they are told.
+    // Who has little time asks often: a lock that many take one after the other at the end of their programs is free for moments only.
+    auto const longest = std::clamp<std::chrono::nanoseconds>((deadline - base::clock::now()) / 50, 1ms, 5ms);
     std::chrono::nanoseconds pause = 200us;
     std::optional<closing_watch> watch;
     for (;;) {
@@ -82,7 +84,7 @@ lock_attempt wait_flock(int fd, int operation, base::time_point deadline) noexce
             continue;
         }
         std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(pause, left));
-        pause = std::min<std::chrono::nanoseconds>(pause * 3 / 2, 5ms);
+        pause = std::min(pause * 3 / 2, longest);
         if (pause == 5ms && !watch) watch.emplace(fd);  // before it asks once more: it may have been closed just now
     }
 }

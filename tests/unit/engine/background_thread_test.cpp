@@ -31,6 +31,24 @@ TEST(background_thread, goes_on_after_a_task_that_throws) {
     reached.get_future().get();
 }
 
+TEST(background_thread, what_it_never_runs_is_dropped_when_it_stops) {
+    background_thread thread;
+    std::promise<void> inside, go;
+    ASSERT_TRUE(thread.post([&, until = go.get_future().share()] {
+        inside.set_value();
+        until.wait();
+    }));
+    inside.get_future().wait();
+    std::promise<void> dropped;
+    ASSERT_TRUE(thread.post([owed = std::shared_ptr<void>{nullptr, [&](void*) { dropped.set_value(); }}] {}));
+    auto stopping = std::async(std::launch::async, [&] { thread.stop(); });
+    while (thread.post([] {})) std::this_thread::yield();
+    EXPECT_EQ(thread.why_not("u").code(), errc::cancelled);
+    go.set_value();
+    stopping.get();
+    EXPECT_EQ(dropped.get_future().wait_for(std::chrono::seconds{0}), std::future_status::ready);
+}
+
 TEST(background_thread, what_is_due_later_waits_for_its_time_and_stopping_drops_it) {
     background_thread thread;
     std::promise<void> reached;

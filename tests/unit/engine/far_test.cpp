@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the coordinator does with tiers that answer later.
 #include "coordinator_fixture.hpp"
+#include "engine/awaited.hpp"
 #include "support/fake_fleet.hpp"
+
+#include <future>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace kiln::engine_detail {
 
@@ -216,6 +221,75 @@ TEST_F(far_tiers, R1_who_waits_for_what_was_demanded_waits_no_longer_than_others
     second.then({.late = "fleet-late", .is_last = false});
     EXPECT_EQ(waiting.wait_sync().value().from, provenance::compiled);
     first.then({.hit = made_elsewhere(u)});  // nobody cares any more
+}
+
+// The same through a pending of artifact() or get(), which was asked for by somebody who did not wait then.
+TEST_F(far_tiers, R1_who_comes_to_wait_for_a_pending_waits_no_longer_than_others) {
+    auto const u = unit_named("u");
+    auto const asked = requests().ask(order_of(u), priority::declared);
+    auto const mine = std::make_shared<pending<obtained>::state>();
+    auto const awaited = requests().make_awaited();
+    mine->blocked = [awaited](blocked_wait const& how) { return awaited->tell(how); };
+    awaited->is_for(asked);
+    asked.answer.then([mine](result<obtained> const& got) { mine->finish(got); });
+    auto const first = far_->next();
+    ASSERT_EQ(first.what.how, store::urgency::nobody_waits);
+    auto waiting = std::async(std::launch::async, [&] { return pending<obtained>{mine}.wait_sync(); });
+    auto const second = far_->next();
+    EXPECT_EQ(second.what.how, store::urgency::somebody_waits);
+    second.then({.late = "fleet-late", .is_last = false});
+    EXPECT_EQ(waiting.get().value().from, provenance::compiled);
+    EXPECT_EQ(requests().status().blocked, 1u);
+    EXPECT_EQ(told(event_kind::waited).size(), 1u);
+    first.then({});
+    // It is there: nobody is blocked, and nobody is told of a wait.
+    EXPECT_TRUE(pending<obtained>{mine}.wait_sync());
+    EXPECT_EQ(told(event_kind::waited).size(), 1u);
+    // After the end there is nobody to tell.
+    go_down();
+    requests_.reset();
+    awaited->tell({});
+    awaited->tell({.is_over = true});
+}
+
+TEST_F(far_tiers, who_looks_again_and_again_is_one_who_waits) {
+    auto const mine = std::make_shared<pending<obtained>::state>();
+    auto const awaited = requests().make_awaited();
+    mine->blocked = [awaited](blocked_wait const& how) { return awaited->tell(how); };
+    auto const asked = requests().ask(order_of(unit_named("u")), priority::declared);
+    awaited->is_for(asked);
+    asked.answer.then([mine](result<obtained> const& got) { mine->finish(got); });
+    auto const first = far_->next();
+    for (int i = 0; i < 5; ++i) EXPECT_FALSE(pending<obtained>{mine}.wait_sync(std::chrono::milliseconds{1}));
+    EXPECT_EQ(requests().status().blocked, 1u);
+    EXPECT_EQ(told(event_kind::waited).size(), 1u);
+    auto const second = far_->next();
+    EXPECT_TRUE(second.what.repeats) << "and no second question";
+    // In a child of fork() nobody will answer.
+    if (auto const child = ::fork(); child == 0) {
+        auto const got = pending<obtained>{mine}.wait_sync(std::chrono::seconds{30});
+        ::_exit(!got && got.error().code() == errc::cancelled ? 0 : 1);
+    } else {
+        int status = -1;
+        ASSERT_EQ(::waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
+    }
+    second.then({});
+    first.then({.hit = made_elsewhere(unit_named("u"))});
+    EXPECT_TRUE(pending<obtained>{mine}.wait_sync(std::chrono::milliseconds::max()));
+}
+
+TEST_F(far_tiers, who_waits_for_a_pending_before_it_is_known_what_for_is_not_forgotten) {
+    auto const awaited = requests().make_awaited();
+    awaited->tell({});
+    awaited->is_for(requests().ask(order_of(unit_named("u")), priority::declared));
+    store::urgency last = store::urgency::nobody_waits;
+    std::vector<test::fake_fleet::asked> all;
+    while (last != store::urgency::somebody_waits) {
+        all.push_back(far_->next());
+        last = all.back().what.how;
+    }
+    for (auto const& one : all) one.then({});
 }
 
 TEST_F(far_tiers, who_waits_for_what_was_demanded_is_given_its_answer) {

@@ -409,12 +409,16 @@ TEST(remote_questions, R1_the_same_is_asked_once_and_who_waits_is_told_in_time) 
     };
     ask(question_of(*e, store::urgency::nobody_waits), all[0]);
     ask(question_of(*other, store::urgency::nobody_waits), all[1]);
-    ask(question_of(*e, store::urgency::somebody_waits), all[2]);
+    auto again = question_of(*e, store::urgency::somebody_waits);
+    again.repeats = true;
+    ask(again, all[2]);
     // He who waits is late; then nobody waits for this server any more, also not those who had more time.
     for (auto& one : all) EXPECT_LE(one.late.get_future().get(), 250 + 2 * slack_ms);
     go = true;
     for (auto& one : all) (void)one.last.get_future().get();
     EXPECT_EQ(asked, 2) << "two names, two requests";
+    auto const counted = t->take_counts().fleet;
+    for (auto const* const what : {"asked", "late", "misses"}) EXPECT_EQ(counted.at(what), 2u) << what;
 }
 
 TEST(remote_uploads, R15_an_upload_under_way_does_not_hold_up_the_end) {

@@ -103,6 +103,26 @@ TEST_F(disk_tier_test, read_only_mode_changes_nothing) {
     EXPECT_FALSE(tier->traits().writable);
 }
 
+TEST_F(disk_tier_test, a_leader_that_has_let_go_leaves_no_thread) {
+    auto const threads = [] {
+        return std::distance(std::filesystem::directory_iterator{"/proc/self/task"},
+                             std::filesystem::directory_iterator{});
+    };
+    auto const tier = disk(options());
+    auto const before = threads();
+    for (int i = 0; i < 50; ++i) {
+        auto first = tier->try_lead(digest_of("first"), base::clock::now());
+        auto second = tier->try_lead(digest_of("second"), base::clock::now());
+        ASSERT_TRUE(first.leads() && second.leads());
+        first.release();
+        tier->rest();
+        EXPECT_EQ(threads(), before + 1);  // for the other
+        second.release();
+        tier->rest();
+        EXPECT_EQ(threads(), before);
+    }
+}
+
 TEST_F(disk_tier_test, stays_within_its_bound) {
     auto o = options();
     o.max_bytes = 100'000;

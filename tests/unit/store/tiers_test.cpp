@@ -139,6 +139,46 @@ TEST_F(tiers_test, one_that_hangs_is_waited_for_once) {
     over.set_value();
 }
 
+// After the entries come the counters, and the disk may hang with those as well.
+TEST_F(tiers_test, counters_on_a_disk_that_hangs_are_waited_for_once) {
+    auto const store = make();
+    store->put(entry_of(1));
+    ASSERT_TRUE(store->flush(soon()));
+    EXPECT_TRUE(store->find(address_of(1), {}));  // something to count
+    std::promise<void> over;
+    faulty_calls hangs;
+    hangs.hook = [until = over.get_future().share()](call which, char const* path, int) {
+        bool const is_counters =
+            which == call::open && path != nullptr && std::string_view{path}.find("stat") != std::string_view::npos;
+        if (is_counters) until.wait_for(std::chrono::seconds{30});
+    };
+    base::stopwatch const watch;
+    using namespace std::chrono_literals;
+    EXPECT_TRUE(store->finish(base::clock::now() + 50ms, {.each = 50ms, .most = 60s})) << "every entry is there";
+    EXPECT_LT(watch.ms(), 20'000);
+    over.set_value();
+    EXPECT_TRUE(store->flush(soon())) << "nobody uses the promise any more";
+}
+
+TEST_F(tiers_test, what_a_server_did_not_take_before_the_end_is_counted_and_told) {
+    auto const fleet = std::make_shared<fake_fleet>(fake_fleet::answers::later);
+    std::promise<void> over;
+    fleet->on_put = [until = over.get_future().share()] { until.wait(); };
+    auto const store = make();
+    store->add_tier(fleet);
+    for (unsigned i = 0; i < 3; ++i) store->put(entry_of(i));
+    EXPECT_FALSE(store->flush(base::clock::now()));
+    EXPECT_FALSE(store->counts().fleet.contains("dropped")) << "it may be sent yet";
+    auto const report =
+        store->finish(base::clock::now(), {.each = std::chrono::seconds{10}, .most = std::chrono::seconds{60}});
+    EXPECT_EQ(report.unsent.at(0).count, 3u);
+    EXPECT_EQ(store->counts().fleet.at("dropped"), 3u);
+    EXPECT_EQ(log_.count(event_kind::fault), 1u);
+    EXPECT_EQ(read_statistics(disk_layout{root()}.statistics()).value().fleet.at("dropped"), 3u)
+        << "also where others read it";
+    over.set_value();
+}
+
 TEST_F(tiers_test, who_waits_for_a_tier_that_never_answers_waits_until_his_deadline) {
     auto const fleet = std::make_shared<fake_fleet>(fake_fleet::answers::later);
     auto const store = make();
