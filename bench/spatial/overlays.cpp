@@ -39,7 +39,7 @@ void stages(stream const& on, geometries const& left, geometries const& right) {
     auto const in = made(arrangement::make(q, joined()));
     double const covered = device_ms(on, [&] { (void)made(in.find_covers(q)); });
     std::printf("    layers %.3f ms, arrangement %.3f, both sides of %zu borders %.3f; %zu segments divided again\n",
-                layers, arranged - layers, in.borders(), covered, in.moved_again());
+                layers, arranged - layers, in.borders(), covered, in.found_unrest().moved_again);
     timed_queue by_kernel{on};
     (void)made(overlaid_rows(by_kernel, left, right, overlay_kind::intersection, {}));
     by_kernel.print_sync(24);

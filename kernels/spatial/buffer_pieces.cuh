@@ -73,6 +73,14 @@ struct buffer_pieces {
         strip(v, put);
         return true;
     }
+    // The strip behind the one of an element; -1 where there is none.
+    KILN_HD i32 next_strip(i32 v) const {
+        i32 const path = l.path_of[v], first = l.path_first[path], last = l.path_first[path + 1] - 1;
+        u8 const kind = l.kind[path];
+        if (kind == point_path || kind == no_path || v >= last) return -1;
+        if (v + 1 < last) return v + 1;
+        return is_closed(path) ? first : -1;
+    }
 
 private:
     template <class Put>
@@ -120,7 +128,7 @@ private:
         if (how.caps == cap_kind::round) arc(end, {d.y, -d.x}, 3.141592653589793, put);
     }
     // What is outside of a turn to the left, between the two right sides. A mitre reaches farther than the distance: it is none where it would point into
-    // an area that grows, or out of one that shrinks, and might come out on the other side.
+    // an area that grows, or out of one that shrinks, and might come out on the other side, and where a line turns straight back.
     template <class Put>
     KILN_HD void join(point at, point d, point next, bool is_free, Put put) const {
         point const from{d.y, -d.x}, to{next.y, -next.x};
@@ -141,6 +149,18 @@ private:
             put(away(away(at, from, how.distance), d, along)), put(away(away(at, to, how.distance), opposite(next), along));
         }
     }
+    // But for what the rounding of coordinates can do, which is to say whether there is a turn, and to which side.
+    KILN_HD static bool is_straight_back(point a, point b, point c) {
+        point const d = direction(a, b), next = direction(b, c);
+        if (add(mul(d.x, next.x), mul(d.y, next.y)) >= 0) return false;
+        double const first = most(magnitude(sub(b.x, a.x)), magnitude(sub(b.y, a.y)));
+        double const second = most(magnitude(sub(c.x, b.x)), magnitude(sub(c.y, b.y)));
+        double const size = most(most(magnitude(a.x), magnitude(a.y)), most(most(magnitude(b.x), magnitude(b.y)), most(magnitude(c.x), magnitude(c.y))));
+        double const turn = magnitude(sub(mul(d.x, next.y), mul(d.y, next.x)));
+        return turn <= mul(4.44e-16, add(1, add(quotient(size, first), quotient(size, second))));
+    }
+    // Strips that follow each other have the vertex between them and, on either side, the corners of the next one there: what they share is an edge of both
+    // to the last bit. Else there would be slits in their union, and whoever makes a buffer of it again finds them.
     template <class Put>
     KILN_HD void strip(i32 v, Put put) const {
         i32 const path = l.path_of[v], first = l.path_first[path], last = l.path_first[path + 1] - 1;
@@ -153,78 +173,139 @@ private:
         point const begin = away(a, right, how.distance);
         put(begin);
         put(away(b, right, how.distance));
-        if (ends) {
-            cap(b, d, put);
-        } else {
-            point const c = l.at[v + 1 < last ? v + 2 : first + 1];
-            int const turn = orient(l.at[v], b, c);
-            point const next = direction(b, c);
-            bool const is_free = sign[path] == 0 || sign[path] * turn * how.side > 0;
-            if (turn > 0) {
-                join(b, d, next, is_free, put);
-                put(away(b, {next.y, -next.x}, how.distance)), put(b);
-            } else if (turn < 0) {
-                put(b), put(away(b, {-next.y, next.x}, how.distance));
-                join(b, opposite(next), opposite(d), is_free, put);  // on the way back it is one to the left
-            } else if (add(mul(d.x, next.x), mul(d.y, next.y)) < 0 && how.joins == join_kind::round) {
-                arc(b, right, 3.141592653589793, put);  // straight back
-            }
-        }
+        if (ends) cap(b, d, put);
+        else corner(l.at[v], b, l.at[v + 1 < last ? v + 2 : first + 1], sign[path], put);
         put(away(b, left, how.distance));
         put(away(a, left, how.distance));
         if (starts) cap(a, opposite(d), put);
+        else put(a);
         put(begin);
+    }
+    // From the right of a segment that ends at b to its left, with what is outside of the turn to the next one.
+    template <class Put>
+    KILN_HD void corner(point a, point b, point c, double interior, Put put) const {
+        point const d = direction(a, b), next = direction(b, c);
+        point const right{d.y, -d.x}, left{-d.y, d.x}, next_right{next.y, -next.x}, next_left{-next.y, next.x};
+        int const turn = orient(a, b, c);
+        bool const goes_on = add(mul(d.x, next.x), mul(d.y, next.y)) > 0;
+        if (turn == 0 && !goes_on) {  // straight back
+            if (how.joins == join_kind::round) arc(b, right, 3.141592653589793, put);
+            return;
+        }
+        bool const is_free = (interior == 0 || interior * turn * how.side > 0) && !(how.joins == join_kind::mitre && is_straight_back(a, b, c));
+        // Of a turn so slight that rounding decides to which side the next corners lie, they are what counts.
+        point const on_right = away(b, next_right, how.distance), on_left = away(b, next_left, how.distance);
+        bool const opens_right = goes_on ? orient(b, away(b, right, how.distance), on_right) > 0 : turn > 0;
+        bool const opens_left = goes_on ? orient(b, away(b, left, how.distance), on_left) < 0 : turn < 0;
+        if (opens_right) {
+            if (turn > 0) join(b, d, next, is_free, put);
+            put(on_right);
+        }
+        put(b);
+        if (opens_left) {
+            put(on_left);
+            if (turn < 0) join(b, opposite(next), opposite(d), is_free, put);  // on the way back it is one to the left
+        }
     }
 };
 
-struct count_pieces {
+// Segments of each row that are shorter than the distance: strips along those lie over each other, and each place of a row of many is in many strips.
+struct count_short_segments {
+    layer l;
+    double distance;
+    u64* segments;  // by row
+    u64* short_ones;
+    KILN_HD void operator()(u64 i) const {
+        i32 const v = static_cast<i32>(i);
+        if (!is_element(l, v) || !is_segment(l, v)) return;
+        i32 const row = row_at(l, v);
+        double const dx = magnitude(sub(l.at[v + 1].x, l.at[v].x)), dy = magnitude(sub(l.at[v + 1].y, l.at[v].y));
+        add_to(segments + row, 1);
+        if (add(dx, dy) < distance) add_to(short_ones + row, 1);
+    }
+};
+struct crowded_rows {
+    u64 const* segments;
+    u64 const* short_ones;
+    KILN_HD bool operator()(i32 row) const { return 2 * short_ones[row] > segments[row]; }
+};
+
+// Pieces of a crowded row are made one before all are: so many neighbours of a path. Each such block has the first strip of the next one, too. What
+// blocks share is then a strip and not an edge, which crossings would move in one and not in the other.
+constexpr i32 pieces_together = 16;
+KILN_HD i32 block_of(layer const& l, i32 element) {
+    i32 const first = l.path_first[l.path_of[element]];
+    return element - (element - first) % pieces_together;
+}
+
+// Of crowded rows, in blocks, or of the others.
+struct piece_choice {
     buffer_pieces of;
+    crowded_rows is_crowded;
+    bool in_blocks;
+
+    // Elements whose pieces an element has: itself, and one of the next block.
+    KILN_HD i32 count(i32 v) const {
+        if (is_crowded(row_at(of.l, v)) != in_blocks) return 0;
+        if (!in_blocks) return 1;
+        i32 const next = of.next_strip(v);
+        return next >= 0 && block_of(of.l, next) != block_of(of.l, v) ? 2 : 1;
+    }
+    KILN_HD i32 element(i32 v, i32 k) const { return k == 0 ? v : of.next_strip(v); }
+};
+struct count_pieces {
+    piece_choice of;
     i64* count;  // rings (high) and their vertices (low)
     KILN_HD void operator()(u64 i) const {
-        u32 n = 0;
-        bool const has = of.each(static_cast<i32>(i), [&](point) { ++n; });
-        count[i] = both_counts(has ? 1 : 0, n);
+        i32 const v = static_cast<i32>(i), most = of.count(v);
+        u32 rings = 0, n = 0;
+        for (i32 k = 0; k < most; ++k) rings += of.of.each(of.element(v, k), [&](point) { ++n; }) ? 1 : 0;
+        count[i] = both_counts(rings, n);
     }
 };
 // One more than vertices: the last writes where rings end.
 struct write_pieces {
-    buffer_pieces of;
+    piece_choice of;
     i64 const* place;
     point* at;
     i32* first;
     i32* ring_of;
     i32* row_of;  // by ring: the row it is of
+    i32* block;   // by ring
     KILN_HD void operator()(u64 i) const {
-        i32 const ring = static_cast<i32>(high_of(place[i]));
-        u32 k = low_of(place[i]);
-        if (i == static_cast<u64>(of.l.vertices)) {
-            first[ring] = static_cast<i32>(k);
+        i32 const v = static_cast<i32>(i), begin = static_cast<i32>(high_of(place[i]));
+        u32 n = low_of(place[i]);
+        if (i == static_cast<u64>(of.of.l.vertices)) {
+            first[begin] = static_cast<i32>(n);
             return;
         }
-        if (place[i + 1] == place[i]) return;
-        first[ring] = static_cast<i32>(k), row_of[ring] = row_at(of.l, static_cast<i32>(i));
-        of.each(static_cast<i32>(i), [&](point p) { at[k] = p, ring_of[k] = ring, ++k; });
+        i32 const end = static_cast<i32>(high_of(place[i + 1]));
+        for (i32 ring = begin; ring < end; ++ring) {
+            first[ring] = static_cast<i32>(n), row_of[ring] = row_at(of.of.l, v), block[ring] = block_of(of.of.l, v);
+            of.of.each(of.element(v, ring - begin), [&](point p) { at[n] = p, ring_of[n] = ring, ++n; });
+        }
     }
 };
-// Segments that are shorter than the distance: strips along those lie over each other.
-struct count_short_segments {
-    layer l;
-    double distance;
-    i64* count;
-    KILN_HD void operator()(u64 i) const {
-        i32 const v = static_cast<i32>(i);
-        count[i] = 0;
-        if (!is_element(l, v) || !is_segment(l, v)) return;
-        double const dx = magnitude(sub(l.at[v + 1].x, l.at[v].x)), dy = magnitude(sub(l.at[v + 1].y, l.at[v].y));
-        count[i] = add(dx, dy) < distance ? 1 : 0;
-    }
-};
-// Neighbouring pieces of a row, a few at a time.
-constexpr u64 pieces_together = 16;
+// Neighbouring pieces of a row, a few at a time: those of a block, then as many, counted from the row's first.
 struct begin_piece_groups {
-    i32 const* row_of;
+    i32 const* row_of;  // ascending
+    i32 const* block;   // null: they have none any more
     i64* begins;
-    KILN_HD void operator()(u64 i) const { begins[i] = i % pieces_together == 0 || row_of[i] != row_of[i - 1] ? 1 : 0; }
+    KILN_HD void operator()(u64 i) const {
+        bool const is_first = i == 0 || row_of[i] != row_of[i - 1];
+        begins[i] = is_first || (block != nullptr ? block[i] != block[i - 1] : (i - first_of_row(i)) % pieces_together == 0) ? 1 : 0;
+    }
+
+private:
+    KILN_HD u64 first_of_row(u64 i) const {
+        u64 low = 0, high = i;
+        while (low < high) {
+            u64 const middle = (low + high) / 2;
+            if (row_of[middle] < row_of[i]) low = middle + 1;
+            else high = middle;
+        }
+        return low;
+    }
 };
 struct set_piece_groups {
     i32 const* row_of;

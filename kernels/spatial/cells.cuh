@@ -179,6 +179,65 @@ struct cell_frame {
 // 1 / v of a power of two.
 KILN_HD double inverse_of_power(double v) { return from_bits((u64{2046} << 52) - bits_of(v)); }
 
+// Rows of worlds that know nothing of each other may have a grid for each of them.
+struct world_frame {
+    cell_frame frame;
+    u32 first_cell;
+};
+// The grid of one world.
+struct world_cells {
+    cell_grid g;
+    world_frame const* own;  // null: there is one grid
+    i32 const* world;        // by row
+
+    KILN_HD cell_grid of_row_like(i32 row) const {
+        if (own == nullptr) return g;
+        world_frame const w = own[world[row]];
+        cell_frame const& f = w.frame;
+        return {f.x,  f.y,    f.width,  f.height, inverse_of_power(f.width), inverse_of_power(f.height), f.columns, f.rows,
+                g.head, g.record, g.sub,    g.at,     w.first_cell};
+    }
+};
+
+// The least one that is not below v.
+KILN_HD double power_of_two_from(double v) {
+    u64 const whole_part = (u64{1} << 52) - 1;
+    return from_bits((bits_of(v) + whole_part) & ~whole_part);
+}
+
+// Below this cells are not divided: visit_cells() could not tell them apart.
+KILN_HD double least_side_of(box const& all) {
+    double const far = most(most(magnitude(all.min_x), magnitude(all.max_x)), most(magnitude(all.min_y), magnitude(all.max_y)));
+    return most(mul(far, 0x1p-27), 0x1p-320);
+}
+// About so many cells, and along no side more than `most_along`, around all of a box. Power-of-two sides and a corner on a multiple of them, so that all
+// corners are exact; one empty cell of margin, whose corners are outside of everything.
+KILN_HD cell_frame frame_around(box const& all, double cells, double most_along) {
+    double const least_side = least_side_of(all);
+    double const dx = most(sub(all.max_x, all.min_x), least_side), dy = most(sub(all.max_y, all.min_y), least_side);
+    // Square, unless all lies in a strip: long edges would cross a million columns, and each would list them all.
+    double const along = mul(2, root(cells));
+    double width = quotient(mul(root(dx), root(dy)), root(cells)), height = width;
+    if (dx > mul(along, width)) width = quotient(dx, along), height = mul(height, quotient(height, width));
+    if (dy > mul(along, height)) height = quotient(dy, along), width = mul(width, quotient(width, height));
+    cell_frame f{};
+    f.width = power_of_two_from(most(most(width, least_side), quotient(dx, most_along)));
+    f.height = power_of_two_from(most(most(height, least_side), quotient(dy, most_along)));
+    double const across = quotient(dx, f.width), upwards = quotient(dy, f.height);
+    if (mul(mul(across, upwards), 2.2) < cells && mul(f.width, 0.5) >= least_side) f.width = mul(f.width, 0.5);
+    f.x = mul(whole(quotient(all.min_x, f.width)) - 1, f.width);
+    f.y = mul(whole(quotient(all.min_y, f.height)) - 1, f.height);
+    f.columns = static_cast<i32>(whole(quotient(sub(all.max_x, f.x), f.width))) + 2;
+    f.rows = static_cast<i32>(whole(quotient(sub(all.max_y, f.y), f.height))) + 2;
+    return f;
+}
+// One cell, whose corner is outside of everything.
+KILN_HD cell_frame single_cell_around(box const& all) {
+    double const least_side = least_side_of(all);
+    double const side = power_of_two_from(most(most(sub(all.max_x, all.min_x), sub(all.max_y, all.min_y)), least_side));
+    return {mul(whole(quotient(all.min_x, side)) - 1, side), mul(whole(quotient(all.min_y, side)) - 1, side), mul(side, 4), mul(side, 4), 1, 1};
+}
+
 // visit(column, row) for every cell the segment may come near: padded by a millionth of a cell, which is more than all
 // rounding here as long as a cell is more than 2^-28 of the coordinates.
 template <class Visit>

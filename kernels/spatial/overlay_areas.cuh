@@ -103,7 +103,8 @@ struct overlap_ratios {
     double* ratio;
     KILN_HD void operator()(u64 i) const {
         double const all = sub(add(left[i], right[i]), common[i]);
-        ratio[i] = all == 0 ? 0 : quotient(common[i], all);
+        double const share = all == 0 ? 0 : quotient(common[i], all);
+        ratio[i] = share > 1 ? 1 : share < 0 ? 0 : share;  // of slivers, areas are noise
     }
 };
 

@@ -178,7 +178,7 @@ struct set_borders {
 
 struct cover_search {
     border_list b;
-    cell_grid g;
+    world_cells g;
     i32 const* world;  // by row, or null
 
     // found(row, sides), in order of rows.
@@ -187,9 +187,9 @@ struct cover_search {
         i32 const border = static_cast<i32>(i), end = b.first[border + 1];
         point const a = b.s.l.at[b.vertex(border, 0)], to = b.s.l.at[b.vertex(border, 1)];
         i32 next = b.first[border];
-        i32 const own = world != nullptr ? world[b.row(next)] : 0;
+        i32 const first = b.row(next), own = world != nullptr ? world[first] : 0;
         i32 odd = odd_row(next, end);
-        locate_left_of(g, a, to, [&](i32 row) {
+        locate_left_of(g.of_row_like(first), a, to, [&](i32 row) {
             if (world != nullptr && world[row] != own) return;
             for (; odd < row; odd = odd_row(next, end)) found(odd, right_side);
             bool const along = odd == row;

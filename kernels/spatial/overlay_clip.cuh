@@ -37,6 +37,25 @@ struct clip_vertices {
     }
 };
 
+// Lines that did not come to rest, and all others with the areas: rows are numbered in the one that they are in, and negative in the other.
+struct part_restless {
+    u32 const* restless;  // by row: areas, then lines
+    u64 first_line;
+    i32* without;
+    i32* alone;
+    KILN_HD void operator()(u64 i) const {
+        bool const is_line = i >= first_line, leaves = is_line && restless[i] != 0;
+        without[i] = leaves ? -1 : 0, alone[i] = !is_line || leaves ? 0 : -1;
+    }
+};
+// Of the rows of both, one behind the other.
+struct choose_divided {
+    i32 const* without;
+    u64 rows;
+    i32* source;
+    KILN_HD void operator()(u64 i) const { source[i] = static_cast<i32>(without[i] >= 0 ? i : i + rows); }
+};
+
 // Segments that stay and follow each other are a line.
 struct clipped_lines {
     layer l;
@@ -110,6 +129,8 @@ struct write_clipped_points_of_rows {
 
 KILN_KERNEL(clip_segments_by_areas, kiln_spatial::clip_segments, 128, 1)
 KILN_KERNEL(clip_vertices_by_areas, kiln_spatial::clip_vertices, 128, 1)
+KILN_KERNEL(clip_part_restless, kiln_spatial::part_restless, 256, 1)
+KILN_KERNEL(clip_choose_divided, kiln_spatial::choose_divided, 256, 1)
 KILN_KERNEL(clip_part_count, kiln_spatial::count_clipped_parts, 256, 1)
 KILN_KERNEL(clip_parts, kiln_spatial::write_clipped_parts, 256, 1)
 KILN_KERNEL(clip_part_rows, kiln_spatial::clipped_line_rows, 256, 1)

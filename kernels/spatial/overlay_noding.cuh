@@ -28,6 +28,57 @@ struct worlds_of_pairs {
         world[i] = row < left_rows ? row : row - left_rows;
     }
 };
+// Worlds by number, without gaps, of rows that are sorted by them: rows of none come first there, and have the number behind all.
+struct count_worlds {
+    i32 const* world;  // in order
+    i64* is_new;
+    KILN_HD void operator()(u64 i) const { is_new[i] = world[i] >= 0 && (i == 0 || world[i] != world[i - 1]) ? 1 : 0; }
+};
+struct number_worlds {
+    i32 const* world;  // in order
+    i32 const* row;
+    i64 const* is_new;  // summed
+    u64 rows;
+    i32* number;  // by row
+    KILN_HD void operator()(u64 i) const {
+        number[row[i]] = static_cast<i32>(world[i] >= 0 ? is_new[i + 1] - 1 : is_new[rows]);
+    }
+};
+// Elements of one world are next to each other in a tree: which world each is of, and where those of a world begin.
+struct worlds_of_items {
+    layer l;
+    i32 const* item;
+    i32 const* vertex;  // of the item; null: items are vertices
+    i32 const* number;
+    i32 worlds;
+    i32* key;
+    KILN_HD void operator()(u64 i) const {
+        i32 const v = vertex != nullptr ? vertex[item[i]] : item[i];
+        key[i] = is_element(l, v) ? number[row_at(l, v)] : worlds;
+    }
+};
+struct begin_worlds {
+    i32 const* key;  // in order
+    u64 items;       // asked for one more
+    i32 worlds;
+    i32* first;  // by world, one more
+    KILN_HD void operator()(u64 i) const {
+        i32 const last = i == items ? worlds : key[i];
+        for (i32 w = i == 0 ? 0 : key[i - 1] + 1; w <= last; ++w) first[w] = static_cast<i32>(i);
+    }
+};
+// Where a tree has the elements of worlds.
+struct world_slots {
+    i32 const* number;  // of worlds, by row; null: all elements are together
+    i32 const* first;   // by world, one more
+    i32 worlds;
+
+    KILN_HD bool are_apart() const { return number != nullptr; }
+    KILN_HD slot_range of(i32 world) const {
+        return world < worlds ? slot_range{static_cast<u32>(first[world]), static_cast<u32>(first[world + 1])} : slot_range{0, 0};
+    }
+};
+
 struct leave_rows_out {
     layer l;
     i32 const* world;  // by row
@@ -35,6 +86,14 @@ struct leave_rows_out {
     KILN_HD void operator()(u64 i) const {
         if (world[l.row_of[i]] < 0) kind[i] = no_path;
     }
+};
+
+// The same of kinds that are written anew.
+struct keep_rows {
+    layer l;
+    i32 const* world;
+    u8* kind;
+    KILN_HD void operator()(u64 i) const { kind[i] = world[l.row_of[i]] < 0 ? u8{no_path} : l.kind[i]; }
 };
 
 // Of two layers, the rows of one and then those of the other.
@@ -231,15 +290,52 @@ private:
         return add(half, add(mul(half, 0x1p-30), mul(at < 0 ? -at : at, 0x1p-50)));
     }
 };
+// One for all rows, or one for each, the same of all rows of a world.
+struct row_grids {
+    double scale;
+    double const* of_row;  // scales; null: the same for all
+    KILN_HD coordinate_grid of(i32 row) const { return {of_row != nullptr ? of_row[row] : scale}; }
+};
 struct round_vertices {
     layer l;
     i32 const* world;  // by row; those of a negative one stay as they are
-    coordinate_grid grid;
+    row_grids grids;
     point* to;
     KILN_HD void operator()(u64 i) const {
-        bool const stays = world != nullptr && world[row_at(l, static_cast<i32>(i))] < 0;
-        to[i] = stays ? l.at[i] : grid.nearest(l.at[i]);
+        i32 const row = row_at(l, static_cast<i32>(i));
+        bool const stays = world != nullptr && world[row] < 0;
+        to[i] = stays ? l.at[i] : grids.of(row).nearest(l.at[i]);
     }
+};
+// Of coordinates up to this size, a step that is coarse beside their rounding and fine beside everything else: 2^-46 of it, and never so fine
+// that its multiples would be too small for exact signs.
+KILN_HD double step_for_size(double size) {
+    if (size == 0) return 1;
+    int const exponent = static_cast<int>(bits_of(size) >> 52) - 1023 - 46;
+    return from_bits(static_cast<u64>((exponent > least_exponent ? exponent : least_exponent) + 1023) << 52);
+}
+// The largest coordinates of worlds, in magnitude, and the scales of rows by them: a world's grid is its own.
+struct find_world_sizes {
+    layer l;
+    i32 const* number;  // of worlds, by row
+    u64* least;         // by number, of all bits set; one more, for rows of none: the inverted bits of the largest
+    KILN_HD void operator()(u64 i) const {
+        u8 const kind = l.kind[l.path_of[i]];
+        if (!is_ring(kind) && kind != line_path) return;
+        double const size = most(magnitude(l.at[i].x), magnitude(l.at[i].y));
+        lower_to(least + number[row_at(l, static_cast<i32>(i))], ~bits_of(size));
+    }
+};
+struct set_row_scales {
+    i32 const* number;
+    u64 const* least;
+    double* scale;  // by row
+    KILN_HD void operator()(u64 i) const { scale[i] = quotient(1, step_for_size(from_bits(~least[number[i]]))); }
+};
+struct find_largest_world {
+    u64 const* least;  // by world
+    u64* of_all;       // of all bits set
+    KILN_HD void operator()(u64 i) const { lower_to(of_all, least[i]); }
 };
 
 // ---- What may have to be divided ---------------------------------------------------------------------------------------
@@ -264,6 +360,7 @@ struct meeting_search {
     i32 const* world;         // by row; those of a negative one meet nothing
     u32 const* moved;         // by segment; null: all are. Those that did not move have asked each other.
     row_roles roles;
+    world_slots worlds;
 
     // The segments of a leaf ask together if they are near each other: those on both sides of a gap may be far apart, and a box around
     // them would be around everything. Where all ask, leaves ask those that come after them.
@@ -277,19 +374,33 @@ struct meeting_search {
             u32 const together = near_each_other ? left : left & (~left + 1);
             left &= ~together;
             rough_box const reach = box_around(own, together);
-            tree_cursor const from =
-                moved == nullptr ? from_leaf_on(t, node, reach) : tree_cursor{0, t.top, 0, children_met(t.nodes[0], reach)};
-            walk_on(t, from, reach, ~0U, [&](u32 slot) {
+            auto const meet = [&](u32 slot) {
                 u32 met = children_met(own, child_of(t.nodes[t.first_leaf + (slot >> 3)], slot & 7)) & together;
                 // Each pair once.
                 if (met != 0 && slot < first + 8 && asks(slot)) met &= slot < first ? 0 : (1U << (slot - first)) - 1;
                 for (; met != 0; met &= met - 1) ask(first + static_cast<u32>(lowest_bit(met)), slot, found);
                 return true;
-            });
+            };
+            if (worlds.are_apart()) query_slots(t, slots_for(first), reach, meet);
+            else if (moved == nullptr) walk_on(t, from_leaf_on(t, node, reach), reach, ~0U, meet);
+            else walk_subtree(t, 0, t.top, reach, ~0U, meet);
         }
     }
 
 private:
+    // Those of the worlds that a leaf has elements of: of one, or of a few small ones.
+    KILN_HD slot_range slots_for(u32 first) const {
+        i32 const before = world_at(first), behind = world_at(first + 7 < t.size ? first + 7 : t.size - 1);
+        slot_range out = worlds.of(before);
+        if (before >= worlds.worlds) return out;
+        out.last = behind < worlds.worlds ? worlds.of(behind).last : static_cast<u32>(worlds.first[worlds.worlds]);
+        if (moved == nullptr && out.first < first) out.first = first;
+        return out;
+    }
+    KILN_HD i32 world_at(u32 slot) const {
+        i32 const v = static_cast<i32>(t.item[slot]);
+        return is_element(l, v) ? worlds.number[row_at(l, v)] : worlds.worlds;
+    }
     KILN_HD bool asks(u32 slot) const { return moved == nullptr || moved[t.item[slot]] != 0; }
     KILN_HD u32 asking_of(u32 first) const {
         if (moved == nullptr) return 0xff;
@@ -370,7 +481,7 @@ struct find_divisions {
     i32 const* left;
     i32 const* right;
     division_pair to;
-    coordinate_grid grid;
+    row_grids grids;
     i64* count;
     u32* moved;  // by segment, bits, of 0
     KILN_HD void operator()(u64 i) const {
@@ -381,7 +492,7 @@ struct find_divisions {
         if (how == crossing) {
             or_into(moved + v, segment_crosses);
             point const exact = crossing_point(a, b, c, d);
-            point const p = grid.nearest(point{in_range(exact.x), in_range(exact.y)});
+            point const p = grids.of(row_at(l, v)).nearest(point{in_range(exact.x), in_range(exact.y)});
             n = cross(i, n, v, a, b, p);
             n = cross(i, n, w, c, d, p);
         } else if (how != apart) {
@@ -430,11 +541,12 @@ struct hot_search {
     tree t;
     segment const* elements;
     i32 const* world;
-    coordinate_grid grid;
+    row_grids grids;
     u64 vertices;       // those of the layer first
     point const* more;  // then crossings, with their segments
     i32 const* segment_of;
     row_roles roles;  // vertices of other rows are some other chunk's
+    world_slots worlds;
 
     template <class Found>
     KILN_HD void each(u64 i, Found found) const {
@@ -444,14 +556,16 @@ struct hot_search {
         if ((!is_ring(kind) && kind != line_path) || (world != nullptr && world[row_at(l, v)] < 0)) return;
         if (own && !roles.is_own(row_at(l, v))) return;
         point const p = own ? l.at[i] : more[i - vertices];
-        box const hot = grid.around(p);
-        query_tree(t, t.rough(hot), [&](u32 slot) {
+        box const hot = grids.of(row_at(l, v)).around(p);
+        auto const meet = [&](u32 slot) {
             i32 const w = static_cast<i32>(t.item[slot]);
             segment const s = elements[slot];
             if (s.a == s.b || p == s.a || p == s.b || !comes_through(s, hot)) return;
             if (world != nullptr && world[row_at(l, v)] != world[row_at(l, w)]) return;
             found(w, p);
-        });
+        };
+        if (worlds.are_apart()) query_slots(t, worlds.of(worlds.number[row_at(l, v)]), t.rough(hot), meet);
+        else query_tree(t, t.rough(hot), meet);
     }
 
 private:
@@ -514,15 +628,94 @@ struct spread_moved {
         if (has != 0) *any = 1;
     }
 };
-// Worlds with segments that moved still; how many worlds there are, as ~ of the last one; and worlds of one kind, all others negative.
+// Whether worlds come to rest, each by its own divisions: how many it has in a round, and how many it had in the one before.
+struct count_world_divisions {
+    layer l;
+    i32 const* segment_of;
+    i32 const* number;  // of worlds, by row; null: all are in one
+    u64* count;         // by number, of 0
+    KILN_HD void operator()(u64 i) const {
+        count_in(count, number != nullptr ? static_cast<u32>(number[row_at(l, segment_of[i])]) : 0U);
+    }
+};
+struct judge_worlds {
+    u64 const* count;
+    u64 const* before;
+    u64 by_chance;  // so many more are no sign of unrest
+    bool is_late;   // from now on they have to become half as many in every round
+    u32* restless;  // by world: 1 where it is; those that are have no divisions any more
+    u64* calm;      // of 0: divisions of worlds that may come to rest
+    u64* worlds;    // of 0: how many are restless since this round
+    KILN_HD void operator()(u64 i) const {
+        u64 const n = count[i];
+        if (n == 0) return;
+        if (n > before[i] + by_chance || (is_late && 2 * n > before[i])) {
+            restless[i] = 1;
+            add_to(worlds, 1);
+        } else add_to(calm, n);
+    }
+};
+// What restless worlds still have is given up: their divisions, and that their segments moved.
+struct calm_divisions {
+    layer l;
+    i32 const* segment_of;
+    point const* at;
+    i32 const* number;  // of worlds, by row
+    u32 const* restless;
+    KILN_HD bool has(u64 i) const { return restless[number[row_at(l, segment_of[i])]] == 0; }
+};
+struct count_calm_divisions {
+    calm_divisions of;
+    i64* count;
+    KILN_HD void operator()(u64 i) const { count[i] = of.has(i) ? 1 : 0; }
+};
+struct keep_calm_divisions {
+    calm_divisions of;
+    i64 const* place;  // summed
+    i32* segment_of;
+    point* at;
+    i32* number;
+    KILN_HD void operator()(u64 i) const {
+        i64 const k = place[i];
+        if (place[i + 1] != k) segment_of[k] = of.segment_of[i], at[k] = of.at[i], number[k] = static_cast<i32>(k);
+    }
+};
+struct forget_moved {
+    layer l;
+    i32 const* number;
+    u32 const* restless;
+    u32* moved;
+    KILN_HD void operator()(u64 i) const {
+        if (restless[number[row_at(l, static_cast<i32>(i))]] != 0) moved[i] = 0;
+    }
+};
+// Of a layer as it was and then as it is divided: rows of restless worlds as they were, and others divided.
+struct choose_calm_rows {
+    i32 const* number;
+    u32 const* restless;
+    i32 rows;
+    i32* to;
+    KILN_HD void operator()(u64 i) const {
+        to[i] = static_cast<i32>(i) + (restless[number[i]] != 0 ? 0 : rows);
+    }
+};
+struct count_rows_with {
+    layer l;
+    u32 kinds;   // bits
+    u64* count;  // of 0
+    KILN_HD void operator()(u64 i) const {
+        for (i32 k = l.row_first[i]; k < l.row_first[i + 1]; ++k)
+            if ((kinds >> l.kind[k] & 1) != 0) return add_to(count, 1);
+    }
+};
+// Worlds with segments that moved still; and worlds of one kind, all others negative.
 struct find_restless {
     layer l;
     u32 const* moved;
-    i32 const* world;
-    u32* restless;  // by world, of 0
+    i32 const* number;  // of worlds, by row
+    u32* restless;      // by number, of 0; one more, for rows of none
     KILN_HD void operator()(u64 i) const {
-        i32 const w = world[row_at(l, static_cast<i32>(i))];
-        if ((moved[i] & segment_moved) != 0 && w >= 0) or_into(restless + w, 1);
+        if ((moved[i] & segment_moved) != 0) or_into(restless + number[row_at(l, static_cast<i32>(i))], 1);
     }
 };
 struct find_crossed_rows {
@@ -533,19 +726,13 @@ struct find_crossed_rows {
         if ((moved[i] & segment_crosses) != 0) or_into(crossed + row_at(l, static_cast<i32>(i)), 1);
     }
 };
-struct find_last_world {
-    i32 const* world;
-    u64* last;  // of all bits set
-    KILN_HD void operator()(u64 i) const {
-        if (world[i] >= 0) lower_together(last, ~static_cast<u64>(world[i]));
-    }
-};
 struct choose_worlds {
     i32 const* world;
+    i32 const* number;
     u32 const* restless;
     u32 wanted;
     i32* to;
-    KILN_HD void operator()(u64 i) const { to[i] = world[i] >= 0 && restless[world[i]] == wanted ? world[i] : -1; }
+    KILN_HD void operator()(u64 i) const { to[i] = world[i] >= 0 && restless[number[i]] == wanted ? world[i] : -1; }
 };
 // Which vertices were there from the beginning.
 struct carry_owned {
@@ -562,7 +749,12 @@ struct carry_owned {
 
 KILN_KERNEL(overlay_worlds, kiln_spatial::worlds_of_keys, 256, 1)
 KILN_KERNEL(overlay_pair_worlds, kiln_spatial::worlds_of_pairs, 256, 1)
+KILN_KERNEL(overlay_new_worlds, kiln_spatial::count_worlds, 256, 1)
+KILN_KERNEL(overlay_number_worlds, kiln_spatial::number_worlds, 256, 1)
+KILN_KERNEL(overlay_item_worlds, kiln_spatial::worlds_of_items, 256, 1)
+KILN_KERNEL(overlay_begin_worlds, kiln_spatial::begin_worlds, 256, 1)
 KILN_KERNEL(overlay_left_out, kiln_spatial::leave_rows_out, 256, 1)
+KILN_KERNEL(overlay_kept_rows, kiln_spatial::keep_rows, 256, 1)
 KILN_KERNEL(overlay_join_rows, kiln_spatial::join_rows, 256, 1)
 KILN_KERNEL(overlay_join_paths, kiln_spatial::join_paths, 256, 1)
 KILN_KERNEL(overlay_join_vertices, kiln_spatial::join_vertices, 256, 1)
@@ -585,8 +777,17 @@ KILN_KERNEL(overlay_hot_count, kiln_spatial::count_hot, 128, 1)
 KILN_KERNEL(overlay_hot, kiln_spatial::list_hot, 128, 1)
 KILN_KERNEL(overlay_division_keys, kiln_spatial::division_keys, 256, 1)
 KILN_KERNEL(overlay_moved, kiln_spatial::spread_moved, 256, 1)
+KILN_KERNEL(overlay_world_sizes, kiln_spatial::find_world_sizes, 256, 1)
+KILN_KERNEL(overlay_row_scales, kiln_spatial::set_row_scales, 256, 1)
+KILN_KERNEL(overlay_largest_world, kiln_spatial::find_largest_world, 256, 1)
+KILN_KERNEL(overlay_world_divisions, kiln_spatial::count_world_divisions, 256, 1)
+KILN_KERNEL(overlay_judge_worlds, kiln_spatial::judge_worlds, 256, 1)
+KILN_KERNEL(overlay_calm_count, kiln_spatial::count_calm_divisions, 256, 1)
+KILN_KERNEL(overlay_calm_divisions, kiln_spatial::keep_calm_divisions, 256, 1)
+KILN_KERNEL(overlay_forget_moved, kiln_spatial::forget_moved, 256, 1)
+KILN_KERNEL(overlay_calm_rows, kiln_spatial::choose_calm_rows, 256, 1)
+KILN_KERNEL(overlay_rows_with, kiln_spatial::count_rows_with, 256, 1)
 KILN_KERNEL(overlay_restless, kiln_spatial::find_restless, 256, 1)
 KILN_KERNEL(overlay_crossed_rows, kiln_spatial::find_crossed_rows, 256, 1)
-KILN_KERNEL(overlay_last_world, kiln_spatial::find_last_world, 256, 1)
 KILN_KERNEL(overlay_chosen_worlds, kiln_spatial::choose_worlds, 256, 1)
 KILN_KERNEL(overlay_owned, kiln_spatial::carry_owned, 256, 1)

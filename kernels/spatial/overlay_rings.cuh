@@ -260,16 +260,17 @@ struct give_holes {
         if (many && *crowded == 0) *crowded = 1;
     }
 };
-// Rings as rows of a layer.
+// Rings, or lines, as rows of a layer.
 struct ring_rows {
     i32* row_of;
     i32* row_first;  // one more
     u8* kind;
     u8* state;
     u64 rings;
+    u8 what;  // path_kind
     KILN_HD void operator()(u64 i) const {
         row_first[i] = static_cast<i32>(i);
-        if (i < rings) row_of[i] = static_cast<i32>(i), kind[i] = ring_path, state[i] = row_there;
+        if (i < rings) row_of[i] = static_cast<i32>(i), kind[i] = what, state[i] = row_there;
     }
 };
 // Shells of the same result that contain what is on the left of a ring's lowest vertex. They lie one in the other.
@@ -278,11 +279,11 @@ struct shells_around {
     u64 const* vertex;
     u8 const* is_shell;
     shell_counts counts;
-    cell_grid g;  // of rings
+    world_cells g;  // of rings, by result
     template <class Found>
     KILN_HD void each(u64 i, Found found) const {
         i32 const v = static_cast<i32>(vertex[i]);
-        locate_left_of(g, r.at[v], r.at[v + 1], [&](i32 ring) {
+        locate_left_of(g.of_row_like(static_cast<i32>(i)), r.at[v], r.at[v + 1], [&](i32 ring) {
             if (is_shell[ring] != 0 && r.result[ring] == r.result[i]) found(ring);
         });
     }

@@ -4,7 +4,8 @@
 // entries come records and heads; the entries of crowded cells are divided into those of the next level.
 //
 // Two layers may be built at once, each in its own storey of cells over the same frame: the second's lines are numbered behind those of the first. So nothing
-// of one meets anything of the other, and what is too small to keep a device busy is waited for once.
+// of one meets anything of the other, and what is too small to keep a device busy is waited for once. Or each world of rows has a frame of its own, and
+// its cells come behind those of the world before: whoever asks for rows of one world finds no others.
 #pragma once
 
 #include "cells.cuh"
@@ -30,17 +31,79 @@ struct entry_list {
 
 KILN_HD bool is_edge(layer const& l, i32 v) { return is_ring(l.kind[l.path_of[v]]) && is_segment(l, v); }
 
+// ---- Frames of worlds ----------------------------------------------------------------------------------------------------
+
+// A box and edges by world, from those of rows.
+struct world_extents {
+    layer l;
+    box const* row_box;  // turned round: none
+    i32 const* world;    // by row
+    u64* around;         // four by world, as of frame_of_extent(), of all bits set
+    u64* edges;          // by world, of 0
+    KILN_HD void operator()(u64 i) const {
+        box const b = row_box[i];
+        if (!(b.min_x <= b.max_x)) return;
+        u64* const to = around + 4 * static_cast<u64>(world[i]);
+        lower_to(to, ordered(b.min_x)), lower_to(to + 1, ordered(b.min_y));
+        lower_to(to + 2, ordered(-b.max_x)), lower_to(to + 3, ordered(-b.max_y));
+        add_to(edges + world[i], static_cast<u64>(l.path_first[l.row_first[i + 1]] - l.path_first[l.row_first[i]]));
+    }
+};
+// What has few edges has one cell: all of them are looked at.
+enum : u32 { edges_of_single_cell = 32 };
+struct make_world_frames {
+    u64 const* around;
+    u64 const* edges;
+    double cells_per_edge;
+    world_frame* to;
+    i64* cells;
+    u64* fewest;  // of all bits set: ~ of the most rows of a frame, and of the most columns
+    KILN_HD void operator()(u64 i) const {
+        u64 const* const a = around + 4 * i;
+        bool const is_there = a[0] != ~u64{0};
+        box const all{unordered(a[0]), unordered(a[1]), -unordered(a[2]), -unordered(a[3])};
+        double const wanted = most(mul(static_cast<double>(edges[i]), cells_per_edge), 1);
+        cell_frame const f = !is_there                          ? cell_frame{0, 0, 1, 1, 0, 0}
+                             : edges[i] <= edges_of_single_cell ? single_cell_around(all)
+                                                                : frame_around(all, wanted, wanted);
+        to[i].frame = f, cells[i] = static_cast<i64>(f.columns) * f.rows;
+        lower_together(fewest, ~static_cast<u64>(f.rows)), lower_together(fewest + 1, ~static_cast<u64>(f.columns));
+    }
+};
+struct number_world_cells {
+    i64 const* first;  // summed cells
+    world_frame* to;
+    KILN_HD void operator()(u64 i) const { to[i].first_cell = static_cast<u32>(first[i]); }
+};
+
+// One frame for all rows, or one for each world.
+struct cell_frames {
+    cell_frame one;
+    world_frame const* own;  // by world; null: one
+    i32 const* world;        // by row
+    u64 worlds;
+
+    KILN_HD cell_frame of(u32 row) const { return own == nullptr ? one : own[world[row]].frame; }
+    // Lines of the one frame are numbered through its storeys.
+    KILN_HD u64 cell(u32 row, u64 line, u64 column) const {
+        if (own == nullptr) return line * static_cast<u64>(one.columns) + column;
+        world_frame const& w = own[world[row]];
+        return w.first_cell + line * static_cast<u64>(w.frame.columns) + column;
+    }
+};
+
 // ---- The undivided grid --------------------------------------------------------------------------------------------------
 
 // Cells (high) and lines (low) of every edge.
 struct edge_counts {
     layer l;
-    cell_frame f;
+    cell_frames frames;
     i64* counts;
     KILN_HD void operator()(u64 i) const {
         i32 const v = static_cast<i32>(i);
         u32 cells = 0, lines = 0;
         if (is_edge(l, v)) {
+            cell_frame const f = frames.of(static_cast<u32>(row_at(l, v)));
             visit_cells(f, l.at[v], l.at[v + 1], [&](i32, i32) { ++cells; });
             visit_crossed_lines(f, l.at[v], l.at[v + 1], [&](i32, i32) { ++lines; });
         }
@@ -60,7 +123,7 @@ struct line_key {
 };
 struct edge_lines {
     layer l;
-    cell_frame f;
+    cell_frames frames;
     line_key by;
     i32 first_line;  // of the storey
     i64 const* first;
@@ -70,7 +133,7 @@ struct edge_lines {
         if (!is_edge(l, v)) return;
         u64 at = low_of(first[i]);
         u32 const row = static_cast<u32>(row_at(l, v));
-        visit_crossed_lines(f, l.at[v], l.at[v + 1], [&](i32 line, i32 column) { key[at++] = by.make(row, first_line + line, column); });
+        visit_crossed_lines(frames.of(row), l.at[v], l.at[v + 1], [&](i32 line, i32 column) { key[at++] = by.make(row, first_line + line, column); });
     }
 };
 // Every row crosses every line an even number of times; from each odd crossing to the next, corners are inside.
@@ -86,18 +149,18 @@ struct corner_entries {
     u64 const* line;
     i64 const* first;  // of spans
     u64 spans;
-    u64 columns;
+    cell_frames frames;
     u64* key;
     u32* edge;
     KILN_HD void operator()(u64 i) const {
         u64 const span = last_not_above(spans, static_cast<i64>(i), [this](u64 k) { return first[k]; });
         u64 const from = line[2 * span], column = by.column(from) + (i - static_cast<u64>(first[span]));
-        key[i] = to.make(by.line(from) * columns + column, by.row(from)), edge[i] = no_edge;
+        key[i] = to.make(frames.cell(by.row(from), by.line(from), column), by.row(from)), edge[i] = no_edge;
     }
 };
 struct edge_entries {
     layer l;
-    cell_frame f;
+    cell_frames frames;
     entry_key to;
     i32 first_line;  // of the storey
     i64 const* first;
@@ -108,8 +171,8 @@ struct edge_entries {
         if (!is_edge(l, v)) return;
         u64 at = high_of(first[i]);
         u32 const row = static_cast<u32>(row_at(l, v));
-        visit_cells(f, l.at[v], l.at[v + 1], [&](i32 column, i32 line) {
-            key[at] = to.make(static_cast<u64>(first_line + line) * static_cast<u64>(f.columns) + static_cast<u64>(column), row);
+        visit_cells(frames.of(row), l.at[v], l.at[v + 1], [&](i32 column, i32 line) {
+            key[at] = to.make(frames.cell(row, static_cast<u64>(first_line + line), static_cast<u64>(column)), row);
             edge[at++] = static_cast<u32>(v);
         });
     }
@@ -129,7 +192,7 @@ struct alignas(16) divided_cell {
     }
 };
 struct cell_level {
-    cell_frame top;
+    cell_frames top;
     divided_cell const* parent;  // null: the undivided grid
     u64 parents;
 
@@ -140,14 +203,22 @@ struct cell_level {
         bool is_last_column, is_last_row;
     };
     KILN_HD place at(u64 cell) const {
-        u64 const of_storey = static_cast<u64>(top.columns) * static_cast<u64>(top.rows);
-        if (parent == nullptr) return inside(top, cell % of_storey, ~0U, static_cast<u32>(cell / of_storey));
+        if (parent == nullptr) return at_top(cell);
         divided_cell const& p =
             parent[last_not_above(parents, static_cast<u32>(cell), [this](u64 k) { return parent[k].first_cell; })];
         return inside(p.parts(), cell - p.first_cell, p.edges, p.storey);
     }
 
 private:
+    KILN_HD place at_top(u64 cell) const {
+        if (top.own != nullptr) {
+            world_frame const& w =
+                top.own[last_not_above(top.worlds, static_cast<u32>(cell), [this](u64 k) { return top.own[k].first_cell; })];
+            return inside(w.frame, cell - w.first_cell, ~0U, 0);
+        }
+        u64 const of_storey = static_cast<u64>(top.one.columns) * static_cast<u64>(top.one.rows);
+        return inside(top.one, cell % of_storey, ~0U, static_cast<u32>(cell / of_storey));
+    }
     KILN_HD static place inside(cell_frame const& f, u64 cell, u32 edges, u32 storey) {
         u64 const columns = static_cast<u64>(f.columns);
         return {add(f.x, mul(static_cast<double>(cell % columns), f.width)),
@@ -395,6 +466,9 @@ struct part_edge_entries {
 
 }  // namespace kiln_spatial
 
+KILN_KERNEL(cell_world_extents, kiln_spatial::world_extents, 256, 1)
+KILN_KERNEL(cell_world_frames, kiln_spatial::make_world_frames, 128, 1)
+KILN_KERNEL(cell_world_numbers, kiln_spatial::number_world_cells, 256, 1)
 KILN_KERNEL(cell_edge_counts, kiln_spatial::edge_counts, 128, 1)
 KILN_KERNEL(cell_edge_lines, kiln_spatial::edge_lines, 128, 1)
 KILN_KERNEL(cell_line_spans, kiln_spatial::line_spans, 256, 1)

@@ -7,17 +7,10 @@
 #include "distance.cuh"
 #include "grid.cuh"
 #include "layer.cuh"
+#include "vertex_spans.cuh"
 
 namespace kiln_spatial {
 
-enum vertex_fate : u32 { fate_open = 0, fate_stays = 1, fate_goes = 2 };
-
-// Between which vertices that stay each of the others lies.
-struct vertex_spans {
-    i32* low;
-    i32* high;
-    u32* fate;
-};
 struct begin_spans {
     layer l;
     vertex_spans of;
@@ -48,12 +41,13 @@ struct split_spans {
     vertex_spans of;
     u64 const* square;
     u64 const* vertex;
-    double most;  // the tolerance squared
-    u64* open;    // of 0: those whose fate is open still
+    double most;      // the tolerance squared
+    u32 const* must;  // by first vertex: spans that are split however near theirs are; null: none
+    u64* open;        // of 0: those whose fate is open still
     KILN_HD void operator()(u64 i) const {
         if (of.fate[i] != fate_open) return;
         i32 const low = of.low[i], v = static_cast<i32>(i);
-        if (!(from_bits(~square[low]) > most)) {
+        if (!(from_bits(~square[low]) > most) && (must == nullptr || must[low] == 0)) {
             of.fate[i] = fate_goes;
             return;
         }

@@ -158,10 +158,10 @@ struct tree_cursor {
     }
 };
 
-// visit(slot) for every item that is left to a traversal and whose rounded box meets b. visit returns whether to go on, and no more
-// than `nodes` of them are looked at: false where that was the end of it.
-template <class Visit>
-KILN_HD bool walk_on(tree const& t, tree_cursor c, rough_box const& b, u32 nodes, Visit visit) {
+// visit(slot) for every item that is left to a traversal and among the children(node, level) of its leaf. visit returns whether to go
+// on, and no more than `nodes` of them are looked at: false where that was the end of it.
+template <class Children, class Visit>
+KILN_HD bool walk_by(tree const& t, tree_cursor c, u32 nodes, Children children, Visit visit) {
     for (;;) {
         if (c.level == 0) {
             for (; c.left != 0; c.left &= c.left - 1)
@@ -173,9 +173,14 @@ KILN_HD bool walk_on(tree const& t, tree_cursor c, rough_box const& b, u32 nodes
         if (c.level > 0) {
             if (nodes-- == 0) return false;
             c.down();
-            c.left = children_met(t.nodes[c.node], b);
+            c.left = children(c.node, c.level);
         }
     }
+}
+// The same of items whose rounded box meets b.
+template <class Visit>
+KILN_HD bool walk_on(tree const& t, tree_cursor c, rough_box const& b, u32 nodes, Visit visit) {
+    return walk_by(t, c, nodes, [&](u32 node, i32) { return children_met(t.nodes[node], b); }, visit);
 }
 // The same of everything below a node. `level`: levels between it and the leaves.
 template <class Visit>
@@ -205,6 +210,42 @@ KILN_HD bool query_tree_within(tree const& t, rough_box const& b, u32 nodes, Vis
 template <class Visit>
 KILN_HD void query_subtree(tree const& t, u32 node, i32 level, rough_box const& b, Visit visit) {
     walk_subtree(t, node, level, b, ~0U, [&](u32 slot) { return visit(slot), true; });
+}
+
+// ---- Some slots --------------------------------------------------------------------------------------------------------
+
+// Slots from first to before last.
+struct slot_range {
+    u32 first, last;
+
+    // Which children of a node have some of them, as bits. Of the nodes of a level, those at depth d begin at (8^d - 1) / 7.
+    KILN_HD u32 children_in(tree const& t, u32 node, i32 level) const {
+        u32 const begin = (node - first_at(t.top - level)) * 8, low = first >> (3 * level), high = (last - 1) >> (3 * level);
+        if (high < begin || low > begin + 7) return 0;
+        u32 const from = low > begin ? low - begin : 0, to = high < begin + 7 ? high - begin : 7;
+        return (0xffU << from) & (0xffU >> (7 - to));
+    }
+    // Levels between the leaves and the lowest node that has all of them; and that node.
+    KILN_HD i32 level() const {
+        i32 out = 0;
+        while (above(first, out) != above(last - 1, out)) ++out;
+        return out;
+    }
+    KILN_HD u32 node_at(tree const& t, i32 level) const { return first_at(t.top - level) + above(first, level); }
+
+private:
+    // The node of a level that has a slot below it, among those of its level.
+    KILN_HD static u32 above(u32 slot, i32 level) { return static_cast<u32>(static_cast<u64>(slot) >> (3 * level + 3)); }
+    KILN_HD static u32 first_at(i32 depth) { return 0x9249249U & ((1U << (3 * depth)) - 1); }
+};
+// visit(slot) for those of them whose rounded box meets b.
+template <class Visit>
+KILN_HD void query_slots(tree const& t, slot_range const& some, rough_box const& b, Visit visit) {
+    if (some.first >= some.last) return;
+    auto const children = [&](u32 node, i32 level) { return children_met(t.nodes[node], b) & some.children_in(t, node, level); };
+    i32 const level = some.level();
+    u32 const node = some.node_at(t, level);
+    walk_by(t, {node, level, 0, children(node, level)}, ~0U, children, [&](u32 slot) { return visit(slot), true; });
 }
 
 // ---- Nearest -----------------------------------------------------------------------------------------------------------

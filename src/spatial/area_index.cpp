@@ -20,7 +20,10 @@ cell_options options_for(queue const& on, index_use use) {
     return out;
 }
 
-result<std::shared_ptr<area_index::state const>> indexed(queue& on, kept_layer const& areas, cell_options const& how) {
+}  // namespace
+
+result<std::shared_ptr<area_index::state const>> build_index(queue& on, kept_layer const& areas,
+                                                             cell_options const& how) {
     auto out = std::make_shared<area_index::state>();
     out->layer = areas;
     KILN_TRY(out->cells, kept_cells::make(on, out->layer, how));
@@ -28,16 +31,14 @@ result<std::shared_ptr<area_index::state const>> indexed(queue& on, kept_layer c
     return std::shared_ptr<area_index::state const>{std::move(out)};
 }
 
-}  // namespace
-
 result<std::shared_ptr<area_index::state const>> build_index(queue& on, geometries const& areas, index_use use) {
     KILN_TRY(auto const layer, kept_layer::plain(on, areas));
-    return indexed(on, layer, options_for(on, use));
+    return build_index(on, layer, options_for(on, use));
 }
 result<std::shared_ptr<area_index::state const>> build_brief_index(queue& on, kept_layer const& areas) {
     auto how = options_for(on, index_use::once);
     how.split_above = 64;
-    return indexed(on, areas, how);
+    return build_index(on, areas, how);
 }
 
 result<area_index> area_index::make(stream_ref on, geometries const& areas) {

@@ -23,9 +23,12 @@ enum class index_use : std::uint8_t { once, kept };
 // The index of geometries that lie where the queue runs.
 [[nodiscard]] result<std::shared_ptr<area_index::state const>> build_index(queue& on, geometries const& areas,
                                                                            index_use use = index_use::once);
+// The same over a layer that is there, in cells of one's own.
+[[nodiscard]] result<std::shared_ptr<area_index::state const>> build_index(queue& on, kept_layer const& areas,
+                                                                           cell_options const& how);
 // Bytes that building it on a device may take.
 [[nodiscard]] std::size_t index_estimate(geometries const& areas, index_use use) noexcept;
-// The same over a layer that is there, for a few questions: crowded cells are not worth dividing.
+// And for a few questions: crowded cells are not worth dividing.
 [[nodiscard]] result<std::shared_ptr<area_index::state const>> build_brief_index(queue& on, kept_layer const& areas);
 [[nodiscard]] kiln_spatial::point_rows point_rows_of(geometries const& points);
 

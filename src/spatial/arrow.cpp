@@ -131,7 +131,9 @@ result<family> family_of(source const& from, std::string_view extension, ArrowSc
     if (format == "+w:2") return family::point;
     if (format != "+s")
         return fail(errc::invalid_argument,
-                    "from_arrow: a field of format '{}' without {}: several families look like that", format, name_key);
+                    "from_arrow: a field of format '{}' without {}: several families look like that; import "
+                    "geoarrow's types, or set it in the field's metadata, as 'geoarrow.linestring'",
+                    format, name_key);
     KILN_CHECK(check(from, schema, from.keep->value, 1, 2));
     if (auto const named = fields_of(schema); named == fields::others || named == fields::unnamed)
         return fail(errc::invalid_argument, "from_arrow: a struct without {} whose fields are not x and y", name_key);

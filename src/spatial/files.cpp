@@ -93,7 +93,7 @@ result<rows_of_file> read_as(file_format format, text_source const& from, read_o
     }
     return fail(errc::invalid_argument,
                 "{}: neither its name nor its first line says what it is; name a format: wkt, wkb, csv or "
-                "geojson",
+                "geojson; what GDAL knows (.gpkg, .shp, .fgb) is turned into one of them by 'kiln spatial convert'",
                 from.name);
 }
 

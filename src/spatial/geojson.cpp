@@ -2,10 +2,10 @@
 //
 // GeoJSON as it streams by. Members of an object come in any order, so the coordinates of one geometry are kept until its type
 // is known, and nothing else is.
-#include "spatial/rows.hpp"
+#include "base/text.hpp"
+#include "spatial/geojson_words.hpp"
 #include "spatial/text_rows.hpp"
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 namespace kiln::spatial {
@@ -14,17 +14,10 @@ namespace {
 
 using json = nlohmann::json;
 
-constexpr std::pair<std::string_view, family> types[] = {
-    {"Point", family::point},
-    {"LineString", family::linestring},
-    {"Polygon", family::polygon},
-    {"MultiPoint", family::multipoint},
-    {"MultiLineString", family::multilinestring},
-    {"MultiPolygon", family::multipolygon},
-};
 family const* family_named(std::string_view type) noexcept {
-    auto const* const at = std::find_if(std::begin(types), std::end(types), [&](auto& t) { return t.first == type; });
-    return at == std::end(types) ? nullptr : &at->second;
+    auto const* const at =
+        std::find_if(std::begin(geojson_types), std::end(geojson_types), [&](auto& t) { return t.first == type; });
+    return at == std::end(geojson_types) ? nullptr : &at->second;
 }
 
 // Characters of the text; remembers how far the parser has come.
@@ -135,12 +128,12 @@ private:
     std::size_t shape_at_ = 0, position_at_ = 0;
 };
 
-std::string shortest(double v) {
-    char digits[32];
-    auto const [end, problem] = std::to_chars(digits, digits + sizeof(digits), v);
-    return {digits, end};
+// "EPSG:3035" of "urn:ogc:def:crs:EPSG::3035", with or without a version.
+std::string short_crs(std::string const& name) {
+    if (!name.starts_with(long_crs)) return name;
+    auto const authority = name.substr(long_crs.size(), name.find(':', long_crs.size()) - long_crs.size());
+    return authority + name.substr(name.rfind(':'));
 }
-
 // What nlohmann's parser calls.
 class reader {
 public:
@@ -164,6 +157,7 @@ public:
         if (texts_ == 0) return refuse(errc::invalid_argument, in_, 1, "no GeoJSON here: the text is empty");
         KILN_CHECK(check_name());
         KILN_TRY(out_.rows, to_.finish());
+        out_.ids_are_text = how_.id.empty() || has_text_name_;
         return std::move(out_);
     }
 
@@ -183,19 +177,19 @@ public:
         return true;
     }
     bool boolean(bool v) {
-        name(v ? "true" : "false");
+        (void)name(v ? "true" : "false");
         return in_coordinates() ? no("a truth value among the coordinates") : is_no_geometry();
     }
     bool number_integer(json::number_integer_t v) {
-        name(std::to_string(v));
+        (void)name(std::to_string(v));
         return in_coordinates() ? coordinate(static_cast<double>(v)) : is_no_geometry();
     }
     bool number_unsigned(json::number_unsigned_t v) {
-        name(std::to_string(v));
+        (void)name(std::to_string(v));
         return in_coordinates() ? coordinate(static_cast<double>(v)) : is_no_geometry();
     }
     bool number_float(double v, std::string const& text) {
-        name(shortest(v));
+        (void)name(shortest(v));
         if (v == 0 && in_coordinates() && number_at(text).kind == number_kind::beyond_doubles)
             return no(fmt::format("'{}' is beyond what a double holds", shown(text)));
         return in_coordinates() ? coordinate(v) : is_no_geometry();
@@ -204,7 +198,7 @@ public:
         if (in_coordinates()) return no("text among the coordinates");
         if (skipping_ == 0 && !objects_.empty() && key_ == "type" && objects_.back().what != object::properties)
             objects_.back().type = v;
-        name(v);
+        has_text_name_ |= name(v);
         return is_no_geometry();
     }
     bool binary(json::binary_t&) { return true; }
@@ -233,12 +227,17 @@ public:
             if (std::exchange(parent.has_geometry, true)) return no("two geometries in one Feature");
             return objects_.push_back({object::geometry}), true;
         }
-        if (may_be_feature && key_ == "properties" && !how_.id.empty())
+        if (may_be_feature && key_ == "properties") begin_ = *reached_ - 1;
+        if (may_be_feature && key_ == "properties" && (!how_.id.empty() || keeps_properties()))
             return objects_.push_back({object::properties}), true;
+        if (parent.what == object::text && key_ == "crs") begin_ = *reached_ - 1, is_crs_ = true;
         return ++skipping_, true;
     }
     bool end_object() {
-        if (skipping_ > 0) return --skipping_, true;
+        if (skipping_ > 0) {
+            if (--skipping_ == 0 && std::exchange(is_crs_, false)) take_crs({begin_, *reached_});
+            return true;
+        }
         auto const done = std::move(objects_.back());
         objects_.pop_back();
         key_.clear();
@@ -246,6 +245,7 @@ public:
             case object::geometry: return end_geometry(done);
             case object::feature: return end_feature(done);
             case object::text: return end_text(done);
+            case object::properties: properties_.assign(begin_, *reached_); return true;
             default: return true;
         }
     }
@@ -311,6 +311,13 @@ private:
         return is_geometry_of_feature() ? no("a geometry that is neither an object nor null") : true;
     }
     bool coordinate(double v) { return check(tree_.number(v)); }
+    [[nodiscard]] bool keeps_properties() const noexcept { return how_.properties == read_options::extras::kept; }
+    // {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::3035"}}, of the standard before RFC 7946.
+    void take_crs(std::string_view text) {
+        auto const all = json::parse(text, nullptr, false);
+        auto const name = all.is_object() ? all.value("/properties/name"_json_pointer, json{}) : json{};
+        if (name.is_string()) out_.crs = short_crs(name.get<std::string>());
+    }
 
     // Whether what comes is the property that names the rows.
     [[nodiscard]] bool is_name() const noexcept {
@@ -324,17 +331,21 @@ private:
                     names_.empty() ? "none" : shown_names(names_));
     }
     // A value that may be the name of its row.
-    void name(std::string const& value) {
-        if (how_.id.empty() || skipping_ > 0 || tree_.is_open() || objects_.empty() || key_ != how_.id) return;
-        if (objects_.back().what == object::properties) name_ = value, name_is_property_ = true;
-        else if (key_ == "id" && objects_.back().what != object::geometry && !name_is_property_) name_ = value;
+    bool name(std::string const& value) {
+        if (how_.id.empty() || skipping_ > 0 || tree_.is_open() || objects_.empty() || key_ != how_.id) return false;
+        bool const is_property = objects_.back().what == object::properties;
+        bool const is_id = key_ == "id" && objects_.back().what != object::geometry && !name_is_property_;
+        if (!is_property && !is_id) return false;
+        name_ = value, name_is_property_ |= is_property;
+        return true;
     }
     // The row's text is read; its name may still come, in the rest of the Feature.
     void finish_row() { out_.lines.push_back(line()); }
     void finish_name() {
         ++ended_;
         if (!how_.id.empty()) out_.ids.push_back(std::move(name_));
-        name_.clear(), name_is_property_ = false;
+        if (keeps_properties()) out_.properties.push_back(std::move(properties_));
+        name_.clear(), name_is_property_ = false, properties_.clear();
     }
 
     bool end_geometry(object const& done) {
@@ -399,84 +410,17 @@ private:
     bool had_collection_ = false, name_is_property_ = false, has_name_ = false;
     std::vector<std::string> names_;  // of properties, as long as the one that is asked for has not been seen
     std::vector<object> objects_;
-    std::string key_, name_;
+    char const* begin_ = nullptr;  // of the properties, or of a CRS, that are read
+    bool is_crs_ = false, has_text_name_ = false;
+    std::string key_, name_, properties_;
     coordinate_tree tree_;
     geometry_builder to_;
     rows_of_file out_;
     std::optional<error> problem_;
 };
 
-// ---- Writing ----
-
-class writer {
-public:
-    explicit writer(std::span<std::string const> properties) : properties_{properties} {}
-
-    void null() {
-        begin_feature();
-        text_ += "null";
-        end_feature();
-    }
-    void begin(family kind) {
-        begin_feature();
-        kind_ = kind;
-        auto const* const type =
-            std::find_if(std::begin(types), std::end(types), [&](auto& t) { return t.second == kind; });
-        text_ += fmt::format(R"({{"type":"{}","coordinates":)", type->first);
-        depth_ = 0, wanted_ = kind == family::point ? 0 : 1;
-        if (wanted_ == 1) open();
-        vertices_ = 0;
-    }
-    void begin_polygon() { close_to(1), open(); }
-    void begin_ring() { close_to(kind_ == family::multipolygon ? 2 : 1), open(); }
-    void begin_line() { close_to(1), open(); }
-    void vertex(double x, double y) {
-        separate();
-        text_ += '[' + shortest(x) + ',' + shortest(y) + ']';
-        ++vertices_;
-    }
-    void end() {
-        if (kind_ == family::point && vertices_ == 0) text_ += "[]";
-        close_to(0);
-        text_ += '}';
-        end_feature();
-    }
-    std::string take() { return text_ + "\n]}\n"; }
-
-private:
-    void begin_feature() {
-        text_ += row_ == 0 ? "\n" : ",\n";
-        text_ += R"({"type":"Feature","properties":)";
-        text_ += row_ < properties_.size() ? properties_[row_] : "{}";
-        text_ += R"(,"geometry":)";
-    }
-    void end_feature() { text_ += '}', ++row_; }
-    void separate() {
-        if (text_.back() != '[' && text_.back() != ':') text_ += ',';
-    }
-    void open() { separate(), text_ += '[', ++depth_; }
-    void close_to(int depth) {
-        for (; depth_ > depth; --depth_) text_ += ']';
-    }
-
-    std::span<std::string const> properties_;
-    std::string text_ = R"({"type":"FeatureCollection","features":[)";
-    family kind_ = family::point;
-    int depth_ = 0, wanted_ = 0;
-    std::size_t row_ = 0, vertices_ = 0;
-};
-
 }  // namespace
 
 result<rows_of_file> read_geojson(text_source const& from, read_options const& how) { return reader{from, how}.read(); }
-
-result<std::string> to_geojson(geometries const& from, std::span<std::string const> properties) {
-    if (from.where() == residency::device) return fail(errc::unsupported, "to_geojson: the geometries are on a device");
-    if (!properties.empty() && properties.size() != from.rows())
-        return fail(errc::invalid_argument, "to_geojson: {} rows with {} properties", from.rows(), properties.size());
-    writer to{properties};
-    KILN_CHECK(visit_rows(from, to));
-    return to.take();
-}
 
 }  // namespace kiln::spatial

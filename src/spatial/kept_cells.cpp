@@ -31,6 +31,19 @@ public:
         by_.row_bits = bits_for(most_rows);
     }
 
+    // Each world in a frame of its own. A fence.
+    result<void> part(kept_layer const& of, kept_worlds const& worlds) {
+        built_.world_of_ = worlds.number;
+        auto const n = worlds.count + 1;
+        KILN_TRY(auto const boxes, of.row_boxes(on_));
+        KILN_TRY(around_worlds_, on_.filled<std::uint64_t>(4 * n, ~0U));
+        KILN_TRY(edges_of_worlds_, on_.filled<std::uint64_t>(n, 0));
+        KILN_CHECK(on_.launch(
+            world_extents{of.view(), boxes.data(), worlds.number.data(), raw(around_worlds_), raw(edges_of_worlds_)},
+            of.rows()));
+        return frame_worlds();
+    }
+
     result<void> build() {
         KILN_CHECK(list_entries());
         cells_ = all_cells();
@@ -53,6 +66,42 @@ public:
 
 private:
     void take(framed_cells const& framed) { frame_ = framed.frame, least_side_ = framed.least_side; }
+    [[nodiscard]] bool has_worlds() const { return !edges_of_worlds_.empty(); }
+
+    result<void> frame_worlds() {
+        auto const n = edges_of_worlds_.size();
+        KILN_TRY(built_.own_, on_.room<world_frame>(n));
+        KILN_TRY(auto cells, on_.room<std::int64_t>(n + 1));
+        KILN_TRY(auto fewest, on_.filled<std::uint64_t>(2, ~0U));
+        KILN_CHECK(on_.launch(make_world_frames{raw(around_worlds_), raw(edges_of_worlds_), how_.cells_per_edge,
+                                                built_.own_.data(), raw(cells), raw(fewest)},
+                              n));
+        KILN_CHECK(on_.sum(cells));
+        KILN_CHECK(on_.launch(number_world_cells{raw(cells), built_.own_.data()}, n));
+        std::int64_t total = 0;
+        std::uint64_t rows = 0, columns = 0;
+        KILN_CHECK(on_.read_sync({{cells.data() + n, total}, {fewest.data(), rows}, {fewest.data() + 1, columns}}));
+        if (total > head_value) return too_many("cells");
+        cells_of_worlds_ = static_cast<std::size_t>(total);
+        frame_.rows = static_cast<i32>(~rows), frame_.columns = static_cast<i32>(~columns);  // the most of any
+        return {};
+    }
+    // Fewer and larger cells; false where there are none.
+    result<bool> make_coarser() {
+        if (!has_worlds()) {
+            auto const fewer = coarser(frame_, around_, edges_, how_);
+            if (fewer) take(*fewer);
+            return fewer.has_value();
+        }
+        auto const own = built_.own_;
+        auto const before = cells_of_worlds_;
+        auto const most = frame_;
+        how_.cells_per_edge /= 4;
+        KILN_CHECK(frame_worlds());
+        if (cells_of_worlds_ < before) return true;
+        built_.own_ = own, cells_of_worlds_ = before, frame_ = most;
+        return false;
+    }
 
     // Where edges cross the lower lines of cells, sorted; every two of them are a span of corners that are inside.
     struct crossed_lines {
@@ -73,9 +122,14 @@ private:
         return {raw(key_), reinterpret_cast<u32 const*>(edge_.data()), key_.size()};
     }
     [[nodiscard]] cell_level where() const {
-        return {frame_, parents_.empty() ? nullptr : parents_.data(), parents_.size()};
+        return {frames(), parents_.empty() ? nullptr : parents_.data(), parents_.size()};
     }
-    [[nodiscard]] std::size_t all_cells() const { return layers_.size() * cells_in(frame_); }
+    [[nodiscard]] cell_frames frames() const {
+        return {frame_, has_worlds() ? built_.own_.data() : nullptr, built_.world_of_.data(), edges_of_worlds_.size()};
+    }
+    [[nodiscard]] std::size_t all_cells() const {
+        return has_worlds() ? cells_of_worlds_ : layers_.size() * cells_in(frame_);
+    }
     // call(layer, its first line, its first vertex among those of all).
     template <class Call>
     result<void> each_storey(Call call) const {
@@ -95,7 +149,7 @@ private:
         for (auto const& l : layers_) vertices += static_cast<std::size_t>(l.vertices);
         KILN_TRY(out.counts, on_.room<std::int64_t>(vertices + 1));
         KILN_CHECK(each_storey([&](layer const& l, i32, std::size_t first) {
-            return on_.launch(edge_counts{l, frame_, raw(out.counts) + first}, static_cast<std::size_t>(l.vertices));
+            return on_.launch(edge_counts{l, frames(), raw(out.counts) + first}, static_cast<std::size_t>(l.vertices));
         }));
         KILN_CHECK(on_.sum(out.counts));
         std::int64_t total = 0, corners = 0;
@@ -109,7 +163,7 @@ private:
         KILN_TRY(out.line, on_.room<std::uint64_t>(lines));
         KILN_TRY(auto unused, on_.room<std::int32_t>(lines));
         KILN_CHECK(each_storey([&](layer const& l, i32 first_line, std::size_t first) {
-            return on_.launch(edge_lines{l, frame_, out.by, first_line, raw(out.counts) + first, raw(out.line)},
+            return on_.launch(edge_lines{l, frames(), out.by, first_line, raw(out.counts) + first, raw(out.line)},
                               static_cast<std::size_t>(l.vertices));
         }));
         KILN_CHECK(on_.sort(out.line, unused, by_.row_bits + out.by.line_bits + out.by.column_bits));
@@ -127,9 +181,8 @@ private:
         auto const most_corners = most_corners_for(all_cells());
         KILN_TRY(auto crossed, cross_lines());
         while (crossed.corners > most_corners) {
-            auto const fewer = coarser(frame_, around_, edges_, how_);
+            KILN_TRY(bool const fewer, make_coarser());
             if (!fewer) break;
-            take(*fewer);
             KILN_TRY(crossed, cross_lines());
         }
         auto const n = crossed.corners, edges = crossed.edges;
@@ -138,10 +191,10 @@ private:
         KILN_TRY(key_, on_.room<std::uint64_t>(n + edges));
         KILN_TRY(edge_, on_.room<std::int32_t>(n + edges));
         KILN_CHECK(on_.launch(corner_entries{crossed.by, by_, raw(crossed.line), raw(crossed.lengths), crossed.spans,
-                                             static_cast<u64>(frame_.columns), raw(key_), edges_in(edge_)},
+                                             frames(), raw(key_), edges_in(edge_)},
                               n));
         KILN_CHECK(each_storey([&](layer const& l, i32 first_line, std::size_t first) {
-            return on_.launch(edge_entries{l, frame_, by_, first_line, raw(crossed.counts) + first, raw(key_) + n,
+            return on_.launch(edge_entries{l, frames(), by_, first_line, raw(crossed.counts) + first, raw(key_) + n,
                                            edges_in(edge_, n)},
                               static_cast<std::size_t>(l.vertices));
         }));
@@ -254,6 +307,8 @@ private:
     std::size_t edges_;
     cell_frame frame_{};
     double least_side_ = 0;
+    buffer<std::uint64_t> around_worlds_, edges_of_worlds_;  // empty: one frame for all
+    std::size_t cells_of_worlds_ = 0;
     entry_key by_;
     buffer<std::uint64_t> key_;  // of the level's entries
     buffer<std::int32_t> edge_;
@@ -279,13 +334,16 @@ bool are_alike(std::size_t a, std::size_t b) { return a + b <= few_vertices && s
 
 }  // namespace
 
-result<kept_cells> kept_cells::make(queue& on, kept_layer const& of, cell_options const& how) {
+result<kept_cells> kept_cells::make(queue& on, kept_layer const& of, cell_options const& how,
+                                    kept_worlds const& worlds) {
     KILN_TRY(auto const around, of.bounds(on, ring_kinds));
-    return make_in(on, of, around, how);
+    return make_in(on, of, around, how, worlds);
 }
 
-result<kept_cells> kept_cells::make_in(queue& on, kept_layer const& of, box const& around, cell_options const& how) {
+result<kept_cells> kept_cells::make_in(queue& on, kept_layer const& of, box const& around, cell_options const& how,
+                                       kept_worlds const& worlds) {
     cell_builder by{on, {&of}, how, around, edges_for(around, of.vertices())};
+    if (worlds.are_apart) KILN_CHECK(by.part(of, worlds));
     KILN_CHECK(by.build());
     return by.cells_of(0);
 }
@@ -322,8 +380,12 @@ cell_grid kept_cells::view() const noexcept {
             .first_cell = first_cell_};
 }
 
+world_cells kept_cells::by_world() const noexcept {
+    return {view(), own_.empty() ? nullptr : own_.data(), world_of_.data()};
+}
+
 std::size_t kept_cells::bytes() const noexcept {
-    return heads_.raw().bytes() + records_.raw().bytes() + subs_.raw().bytes();
+    return own_.raw().bytes() + heads_.raw().bytes() + records_.raw().bytes() + subs_.raw().bytes();
 }
 
 }  // namespace kiln::spatial

@@ -2,6 +2,9 @@
 #include "spatial/kept_elements.hpp"
 
 #include "spatial/overlay_crossings.cuh"
+#include "spatial/overlay_noding.cuh"
+
+#include <algorithm>
 
 namespace kiln::spatial {
 
@@ -40,17 +43,55 @@ result<listed_elements> list_elements(queue& on, kept_layer const& of, u64 const
     return out;
 }
 
+// Puts items that are in order into that of their worlds, stably.
+result<void> put_apart(queue& on, kept_layer const& of, std::int32_t const* vertex, kept_worlds const& worlds,
+                       buffer<std::int32_t>& items, buffer<std::int32_t>& first) {
+    auto const n = items.size();
+    auto const count = static_cast<i32>(worlds.count);
+    KILN_TRY(auto key, on.room<std::int32_t>(n));
+    KILN_CHECK(on.launch(worlds_of_items{of.view(), items.data(), vertex, worlds.number.data(), count, key.data()}, n));
+    KILN_CHECK(on.sort(key, items));
+    KILN_TRY(first, on.room<std::int32_t>(worlds.count + 1));
+    return on.launch(begin_worlds{key.data(), n, count, first.data()}, n + 1);
+}
+
 }  // namespace
 
-result<kept_elements> kept_elements::make(queue& on, kept_layer const& of) {
+result<kept_worlds> kept_worlds::make(queue& on, buffer<std::int32_t> of_row, std::size_t worth_it) {
+    kept_worlds out;
+    out.of_row = std::move(of_row);
+    auto const n = out.of_row.size();
+    if (n == 0) return out;
+    auto world = out.of_row;
+    KILN_TRY(auto row, on.room<std::int32_t>(n));
+    KILN_CHECK(on.launch(number_words{row.data()}, n));
+    KILN_CHECK(on.sort(world, row));
+    KILN_TRY(auto is_new, on.room<std::int64_t>(n + 1));
+    KILN_CHECK(on.launch(count_worlds{world.data(), raw(is_new)}, n));
+    KILN_TRY(auto const total, on.total_sync(is_new));
+    out.count = static_cast<std::size_t>(total);
+    out.worth_it = std::max(worth_it, always);
+    out.are_apart = out.count >= out.worth_it;
+    KILN_TRY(out.number, on.room<std::int32_t>(n));
+    KILN_CHECK(on.launch(number_worlds{world.data(), row.data(), raw(is_new), n, out.number.data()}, n));
+    return out;
+}
+
+result<kept_elements> kept_elements::make(queue& on, kept_layer const& of, kept_worlds const& worlds) {
     kept_elements out;
+    out.worlds = worlds;
+    kept_tree::regrouper apart;
     KILN_TRY(auto const around, of.extent(on, all_kinds));
     auto const* const frame = reinterpret_cast<u64 const*>(around.data());
     if (has_short_paths(of)) {
         KILN_TRY(auto listed, list_elements(on, of, frame));
         auto const n = listed.numbers.size();
         KILN_TRY(out.in_order, on.room<segment>(n));
-        KILN_TRY(out.tree, kept_tree::make(on, around, listed.keys, listed.numbers,
+        if (worlds.are_apart)
+            apart = [&](buffer<std::int32_t>& items) {
+                return put_apart(on, of, listed.vertices.data(), worlds, items, out.world_first);
+            };
+        KILN_TRY(out.tree, kept_tree::make(on, around, listed.keys, listed.numbers, apart,
                                            [&](kept_tree const& tree, tree_node* leaves, std::size_t slots) {
                                                return on.launch(
                                                    listed_element_leaves{listed.ordered(tree.items(), out.in_order),
@@ -64,12 +105,14 @@ result<kept_elements> kept_elements::make(queue& on, kept_layer const& of) {
     KILN_TRY(auto vertices, on.room<std::int32_t>(n));
     KILN_CHECK(on.launch(element_keys_by_vertex{of.view(), frame, keys.data(), vertices.data()}, n));
     KILN_TRY(out.in_order, on.room<segment>(n));
-    KILN_TRY(
-        out.tree,
-        kept_tree::make(on, around, keys, vertices, [&](kept_tree const& tree, tree_node* leaves, std::size_t slots) {
-            return on.launch(
-                element_leaves{of.view(), leaves, tree.items().data(), n, out.in_order.data(), tree.around()}, slots);
-        }));
+    if (worlds.are_apart)
+        apart = [&](buffer<std::int32_t>& items) { return put_apart(on, of, nullptr, worlds, items, out.world_first); };
+    KILN_TRY(out.tree, kept_tree::make(on, around, keys, vertices, apart,
+                                       [&](kept_tree const& tree, tree_node* leaves, std::size_t slots) {
+                                           return on.launch(element_leaves{of.view(), leaves, tree.items().data(), n,
+                                                                           out.in_order.data(), tree.around()},
+                                                            slots);
+                                       }));
     return out;
 }
 

@@ -13,9 +13,12 @@ namespace kiln::spatial {
 struct kept_elements {
     kept_tree tree;
     buffer<kiln_spatial::segment> in_order;  // of the leaves
+    kept_worlds worlds;                      // where they are several, elements of one are next to each other:
+    buffer<std::int32_t> world_first;        // by number, one more: where they begin
 
     // One fence where paths are short.
-    [[nodiscard]] static result<kept_elements> make(queue& on, kept_layer const& of);
+    [[nodiscard]] static result<kept_elements> make(queue& on, kept_layer const& of, kept_worlds const& worlds = {});
+    [[nodiscard]] bool are_in(kept_worlds const& other) const noexcept { return worlds.data() == other.data(); }
 };
 
 // Elements of two layers that are not apart.

@@ -3,12 +3,17 @@
 #pragma once
 
 #include "spatial/geometry_rows.cuh"
+#include "spatial/kept_worlds.hpp"
 #include "spatial/layer.cuh"
 #include "spatial/queue.hpp"
 
 #include <kiln/spatial/geometry.hpp>
 
 #include <memory>
+
+namespace kiln_spatial {
+struct row_grids;  // spatial/overlay_noding.cuh
+}
 
 namespace kiln::spatial {
 
@@ -43,8 +48,10 @@ public:
     [[nodiscard]] static result<kept_layer> joined(queue& on, kept_layer const& first, kept_layer const& second);
     // Without the rows whose number here is negative: they stay, and have no paths.
     [[nodiscard]] result<void> leave_out(queue& on, buffer<std::int32_t> const& numbers);
-    // Coordinates become whole multiples of 1 / scale, but for rows whose number here is negative; repeated vertices go. Two fences.
-    [[nodiscard]] result<void> round(queue& on, double scale, std::int32_t const* numbers);
+    // A copy of which that is so; this one stays as it is.
+    [[nodiscard]] result<kept_layer> without(queue& on, buffer<std::int32_t> const& numbers) const;
+    // Coordinates become those of the rows' grids, but for rows whose number here is negative; repeated vertices go. Two fences.
+    [[nodiscard]] result<void> round(queue& on, kiln_spatial::row_grids const& grids, std::int32_t const* numbers);
     // Some rows in any order, as a layer of their own. One fence.
     [[nodiscard]] result<chosen_layer> choose(queue& on, buffer<std::int32_t> const& rows) const;
     // The same where another queue runs, over this stream. Blocks where that is on the host and this one is not.
@@ -52,10 +59,15 @@ public:
     // Rings as rows: `first` has one more than there are of them, `ring_of` one for every vertex. No fence.
     [[nodiscard]] static result<kept_layer> of_rings(queue& on, buffer<kiln_spatial::point> at,
                                                      buffer<std::int32_t> first, buffer<std::int32_t> ring_of);
+    // The same of lines.
+    [[nodiscard]] static result<kept_layer> of_lines(queue& on, buffer<kiln_spatial::point> at,
+                                                     buffer<std::int32_t> first, buffer<std::int32_t> line_of);
     // Repeated vertices go. One fence.
     [[nodiscard]] result<void> drop_repeated(queue& on);
     // Only those stay that are counted here: by vertex, one more. One fence.
     [[nodiscard]] result<void> keep_vertices(queue& on, buffer<std::int64_t> const& counted);
+    // The same of rings, which then begin and end with the first that stays; the vertex that closes one is counted. One fence.
+    [[nodiscard]] result<void> keep_corners(queue& on, buffer<std::int64_t> const& counted);
     // New vertices inside segments: numbers of divisions, those of one segment next to each other and in the order they have along
     // it, with their segments; each is at places[vertex[number]]. Returns where each vertex went, one more than there were. One fence.
     struct divisions {
@@ -80,8 +92,8 @@ public:
     [[nodiscard]] buffer<std::uint64_t> const& row_segments() const noexcept { return row_segments_; }
     [[nodiscard]] buffer<std::uint64_t> const& row_paths() const noexcept { return row_paths_; }
 
-    // The tree over its elements: made by keep_elements() unless it is there. One fence where paths are short.
-    [[nodiscard]] result<void> keep_elements(queue& on);
+    // The tree over its elements, those of several worlds apart: made by keep_elements() unless it is there. One fence where paths are short.
+    [[nodiscard]] result<void> keep_elements(queue& on, kept_worlds const& worlds = {});
     [[nodiscard]] kept_elements const& elements() const noexcept { return *elements_; }
 
     // Around the vertices of paths of these kinds (bits), for frame_of_extent().
@@ -92,6 +104,11 @@ public:
     [[nodiscard]] result<buffer<kiln_spatial::box>> row_boxes(queue& on) const;
 
 private:
+    struct path_rows {
+        buffer<kiln_spatial::point> at;
+        buffer<std::int32_t> first, path_of;
+    };
+    [[nodiscard]] static result<kept_layer> of_paths(queue& on, path_rows of, kiln_spatial::path_kind what);
     [[nodiscard]] result<void> count_rows(queue& on);
     [[nodiscard]] result<void> divide_at_own_vertices(queue& on, std::uint32_t const* rows);
     [[nodiscard]] result<void> find_orientations(queue& on, std::uint32_t const* rows);

@@ -47,17 +47,20 @@ result<kept_tree> kept_tree::make(queue& on, buffer<box> const& boxes) {
 }
 
 result<kept_tree> kept_tree::make(queue& on, buffer<std::uint64_t> const& around, buffer<std::int32_t>& keys,
-                                  buffer<std::int32_t> const& items, leaf_maker const& leaves) {
+                                  buffer<std::int32_t> const& items, regrouper const& regroup,
+                                  leaf_maker const& leaves) {
     kept_tree out;
     if (items.size() == 0) return out;
     out.around_ = around, out.items_ = items;
-    KILN_CHECK(out.build(on, keys, [&](tree_node* to, std::size_t slots) { return leaves(out, to, slots); }));
+    KILN_CHECK(out.build(
+        on, keys, [&](tree_node* to, std::size_t slots) { return leaves(out, to, slots); }, regroup));
     return out;
 }
 
 template <class Leaves>
-result<void> kept_tree::build(queue& on, buffer<std::int32_t>& keys, Leaves const& leaves) {
+result<void> kept_tree::build(queue& on, buffer<std::int32_t>& keys, Leaves const& leaves, regrouper const& regroup) {
     KILN_CHECK(on.sort(keys, items_));
+    if (regroup) KILN_CHECK(regroup(items_));
     shape const s{items_.size()};
     KILN_TRY(nodes_, on.room<tree_node>(s.nodes()));
     first_leaf_ = static_cast<std::uint32_t>(s.first[0]);

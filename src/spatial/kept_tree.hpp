@@ -19,12 +19,14 @@ public:
     [[nodiscard]] static result<kept_tree> make(queue& on, buffer<kiln_spatial::box> const& boxes);
 
     // Of other things, with keys (which are sorted) and numbers of their own; `leaves` then sets the children of the leaves, of
-    // which there are `slots`, from the tree's items(). in_order() has none of them. No fence.
+    // which there are `slots`, from the tree's items(). in_order() has none of them. `regroup`, where there is one, may put items that
+    // are in order into another one. No fence.
+    using regrouper = std::function<result<void>(buffer<std::int32_t>& items)>;
     using leaf_maker =
         std::function<result<void>(kept_tree const& of, kiln_spatial::tree_node* leaves, std::size_t slots)>;
     [[nodiscard]] static result<kept_tree> make(queue& on, buffer<std::uint64_t> const& around,
                                                 buffer<std::int32_t>& keys, buffer<std::int32_t> const& items,
-                                                leaf_maker const& leaves);
+                                                regrouper const& regroup, leaf_maker const& leaves);
 
     [[nodiscard]] kiln_spatial::tree view() const noexcept;
     [[nodiscard]] buffer<std::int32_t> const& items() const noexcept { return items_; }            // by leaf
@@ -51,7 +53,8 @@ public:
 
 private:
     template <class Leaves>
-    [[nodiscard]] result<void> build(queue& on, buffer<std::int32_t>& keys, Leaves const& leaves);
+    [[nodiscard]] result<void> build(queue& on, buffer<std::int32_t>& keys, Leaves const& leaves,
+                                     regrouper const& regroup = {});
 
     buffer<kiln_spatial::tree_node> nodes_;
     buffer<std::int32_t> items_;

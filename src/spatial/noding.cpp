@@ -63,9 +63,9 @@ result<void> kept_layer::keep_vertices(queue& on, buffer<std::int64_t> const& pl
     return {};
 }
 
-result<void> kept_layer::keep_elements(queue& on) {
-    if (elements_) return {};
-    KILN_TRY(auto made, kept_elements::make(on, *this));
+result<void> kept_layer::keep_elements(queue& on, kept_worlds const& worlds) {
+    if (elements_ && elements_->are_in(worlds)) return {};
+    KILN_TRY(auto made, kept_elements::make(on, *this, worlds));
     elements_ = std::make_shared<kept_elements const>(std::move(made));
     return {};
 }

@@ -58,6 +58,10 @@ constexpr auto simplify_variants = both(
     "words geometry_layers noding point_location spatial_index segment_intersection overlay_noding overlay_borders "
     "overlay_rings row_outlines row_shapes row_choice simplify exclusive_scan_i64 radix_sort_i32_i32 "
     "radix_sort_u64_i32");
+constexpr auto coverage_variants = both(
+    "words geometry_layers noding point_location point_in_polygon spatial_index segment_intersection overlay_noding "
+    "overlay_borders overlay_rings simplify simplify_coverage exclusive_scan_i64 radix_sort_i32_i32 "
+    "radix_sort_u64_i32");
 constexpr auto outlines_variants =
     both("words geometry_layers measures row_outlines row_shapes row_choice exclusive_scan_i64 radix_sort_u64_i32");
 constexpr auto measures_variants = both("geometry_layers measures exclusive_scan_i64");
@@ -87,6 +91,8 @@ constinit operation const dissolve_operation{"spatial_dissolve", "spatial", {.pa
 constinit operation const buffer_operation{"spatial_buffer", "spatial", {.pairwise = 1 << 12}, buffer_variants};
 constinit operation const outlines_operation{"spatial_outlines", "spatial", {.pairwise = 1 << 15}, outlines_variants};
 constinit operation const simplify_operation{"spatial_simplify", "spatial", {.pairwise = 1 << 14}, simplify_variants};
+constinit operation const coverage_operation{
+    "spatial_simplify_coverage", "spatial", {.pairwise = 1 << 13}, coverage_variants};
 // These run where their rows are.
 constinit operation const choose_operation{
     "spatial_choose", "spatial", {.pairwise = ~std::uint64_t{0} >> 1}, choose_variants};

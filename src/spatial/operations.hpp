@@ -12,7 +12,7 @@ namespace kiln::spatial {
 extern operation const locate_operation, meet_operation, join_operation, disjoint_operation, relate_operation,
     query_operation, nearest_operation, nearest_many_operation, segments_operation, distance_operation,
     within_operation, bounds_operation, measures_operation, choose_operation, wkb_operation, shapes_operation,
-    overlay_operation, dissolve_operation, buffer_operation, outlines_operation, simplify_operation;
+    overlay_operation, dissolve_operation, buffer_operation, outlines_operation, simplify_operation, coverage_operation;
 
 // errc::invalid_argument where one is on the host and the other on a device.
 [[nodiscard]] result<call_facts> facts_of(operation const& what, geometries const& left, geometries const& right);

@@ -17,7 +17,7 @@ constexpr operation const* all_operations[] = {
     &query_operation,        &segments_operation, &distance_operation, &within_operation,   &nearest_operation,
     &nearest_many_operation, &bounds_operation,   &measures_operation, &choose_operation,   &wkb_operation,
     &shapes_operation,       &overlay_operation,  &dissolve_operation, &buffer_operation,   &outlines_operation,
-    &simplify_operation};
+    &simplify_operation,     &coverage_operation};
 
 engine_detail::unit_pack const the_pack{{.name = "spatial",
                                          .ships = embedded::spatial_products(),

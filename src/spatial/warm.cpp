@@ -27,7 +27,7 @@ requirement const lines{"spatial_lines",
 requirement const areas{"spatial_areas",
                         {"point_location", "point_in_polygon", "path_points", "rectangles", "ring_checks",
                          "overlay_noding", "overlay_borders", "overlay_rings", "overlay_sameness", "overlay_areas",
-                         "overlay_crossings", "overlay_table", "overlay_clip"},
+                         "overlay_crossings", "overlay_table", "overlay_clip", "simplify_coverage"},
                         {.when = {"polygon", "multipolygon"}, .pack = "spatial"}};
 
 constexpr requirement const* all[] = {&all_rows, &lines, &areas};

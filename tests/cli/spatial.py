@@ -2,9 +2,11 @@
 """kiln spatial: one line per pair, whatever the files are; what is wrong is refused with file, line and reason."""
 
 import base64
+import contextlib
 import json
 import os
 import re
+import sqlite3
 import struct
 import subprocess
 
@@ -20,6 +22,33 @@ write("points.csv", 'name,lon,lat\n"a, first",1,1\nb,4,4\n"the ""third""",9,9\n,
 
 def out(*words, **more):
     return run("spatial", *words, **more).stdout
+
+
+PLANE = ('PROJCS["somewhere",GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433]],'
+         'PROJECTION["Lambert_Azimuthal_Equal_Area"],PARAMETER["latitude_of_center",10],PARAMETER["longitude_of_center",20],PARAMETER["false_easting",0],'
+         'PARAMETER["false_northing",0],UNIT["metre",1]]')
+
+
+def geopackage(name, truths):
+    """A row for each truth value, in its field `open`, at a point of its own, with times in two zones; a second layer, `more`, of one row. Its CRS has no number."""
+    (SCRATCH / name).unlink(missing_ok=True)
+    with contextlib.closing(sqlite3.connect(SCRATCH / name)) as file, file:
+        file.executescript("""
+            PRAGMA application_id = 1196444487; PRAGMA user_version = 10200;
+            CREATE TABLE gpkg_spatial_ref_sys (srs_name TEXT NOT NULL, srs_id INTEGER PRIMARY KEY, organization TEXT NOT NULL, organization_coordsys_id INTEGER NOT NULL,
+                definition TEXT NOT NULL, description TEXT);
+            INSERT INTO gpkg_spatial_ref_sys VALUES ('somewhere', 100000, 'NONE', 100000, '""" + PLANE + """', NULL);
+            CREATE TABLE gpkg_contents (table_name TEXT PRIMARY KEY, data_type TEXT NOT NULL, identifier TEXT, description TEXT, last_change DATETIME,
+                min_x DOUBLE, min_y DOUBLE, max_x DOUBLE, max_y DOUBLE, srs_id INTEGER);
+            INSERT INTO gpkg_contents VALUES ('rows', 'features', 'rows', '', '2020-01-01T00:00:00Z', 0, 0, 1, 1, 100000), ('more', 'features', 'more', '', '2020-01-01T00:00:00Z', 0, 0, 1, 1, 100000);
+            CREATE TABLE gpkg_geometry_columns (table_name TEXT NOT NULL, column_name TEXT NOT NULL, geometry_type_name TEXT NOT NULL, srs_id INTEGER NOT NULL, z TINYINT, m TINYINT);
+            INSERT INTO gpkg_geometry_columns VALUES ('rows', 'geom', 'POINT', 100000, 0, 0), ('more', 'geom', 'POINT', 100000, 0, 0);
+            CREATE TABLE rows (fid INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, geom POINT, open BOOLEAN, t DATETIME);
+            CREATE TABLE more (fid INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, geom POINT, size INTEGER);""")
+        shape = lambda row: b"GP\0\1" + struct.pack("<i", 100000) + struct.pack("<BIdd", 1, 1, row, 0)
+        times = ("2020-01-01T10:00:00.000Z", "2020-01-01T10:00:00.250+05:30")
+        file.executemany("INSERT INTO rows (geom, open, t) VALUES (?, ?, ?)", ((shape(row), truth, times[row % 2]) for row, truth in enumerate(truths)))
+        file.execute("INSERT INTO more (geom, size) VALUES (?, 7)", (shape(5),))
 
 
 # The line everybody begins with.
@@ -162,6 +191,10 @@ write("bent.wkt", "LINESTRING (0 0, 1 0.1, 2 0)\n")
 out("shape", "bent.wkt", "--what", "simplify", "-d", "0.5", "-o", "straight.wkt")
 check((SCRATCH / "straight.wkt").read_text() == "MULTILINESTRING ((0 0, 2 0))\n", "simplify")
 run("spatial", "shape", "bent.wkt", "--what", "simplify", status=2)
+write("shared.wkt", "POLYGON ((0 0, 2 0, 2.1 1, 2 2, 0 2, 0 0))\n\nPOLYGON ((2 0, 4 0, 4 2, 2 2, 2.1 1, 2 0))\nPOLYGON ((6 0, 6.25 0, 6 0.25, 6 0))\n")
+for what in ("simplify_coverage", "simplify-coverage"):
+    check(out("shape", "shared.wkt", "--what", what, "-d", "0.5") == "0,4\n1,\n2,4\n3,0.03125\n", f"{what}: borders stay the same in both, and nothing vanishes")
+run("spatial", "shape", "shared.wkt", "--what", "simplify_coverage", status=2)
 write("both.wkt", "POLYGON ((0 0, 2 0, 2 2, 0 0))\nMULTIPOLYGON (((1 0, 3 0, 3 3, 1 0)))\n")
 check(out("clip", "--left", "both.wkt", "--right", "ones.wkt") == "0,2\n1,3\n", "one part and several in one file", out("clip", "--left", "both.wkt", "--right", "ones.wkt"))
 check(out("shape", "both.wkt", "--what", "simplify", "-d", "0.1") == "0,2\n1,3\n" and out("shape", "both.wkt", "--what", "boundary") == "0,0\n1,0\n", "fewer vertices, boundaries")
@@ -262,6 +295,8 @@ for words, said in ((["nearest", *both, "-k", "-1"], "at least 1"), (["nearest",
                     (["join", *both, "-p", "dwithin", "-d", "-1"], "at least 0"), (["join", *both, "-p", "dwithin", "-d", "nan"], "at least 0"),
                     (["shape", "bent.wkt", "--what", "simplify", "-d", "-1"], "--distance is at least 0"),
                     (["shape", "bent.wkt", "--what", "simplify", "-d", "nan"], "--distance is at least 0"),
+                    (["shape", "shared.wkt", "--what", "simplify-coverage", "-d", "-1"], "--distance is at least 0"),
+                    (["shape", "shared.wkt", "--what", "convex_hull", "-d", "1"], "--what simplify and --what simplify_coverage"),
                     (["nearest", *both, "--most", "-1"], "at least 0"), (["join", *both, "--left", "points.wkt"], "--left takes one value"),
                     (["join", "--left", "odd.csv", "--right", "odd.csv", "--x", "e"], "--x and --y"), (["join", *both, "--left-id"], "needs a value")):
     told = run("spatial", *words, status=2).stderr
@@ -314,6 +349,40 @@ told = run("spatial", "join", "--left", "zones.wkt", "--right", "many.csv", "-o"
 check("join 2/4 many.csv: 800000 rows" in told.stderr and "written" in told.stderr, "long work tells its steps", told.stderr)
 
 # GDAL, where this build found it.
+# What a file has beside its geometry comes along.
+def properties_of(name):
+    return [f["properties"] for f in json.loads((SCRATCH / name).read_text())["features"]]
+
+
+LAEA = '"crs":{"type":"name","properties":{"name":"urn:ogc:def:crs:EPSG::3035"}},'
+feature = '{"type":"Feature","properties":%s,"geometry":{"type":"LineString","coordinates":[[0,0],[9,0]]}}'
+texts = ['{"name":"a, \\"b\\"","size":1.50,"deep":{"x":[1,{"y":null}]}}', "null", '{"area":"own","row":7}']
+write("attributes.geojson", '{"type":"FeatureCollection",%s"features":[%s]}' % (LAEA, ",\n".join(feature % t for t in texts)))
+write("other.geojson", '{"type":"FeatureCollection","crs":{"type":"name","properties":{"name":"EPSG:25832"}},"features":[%s]}' % (
+    '{"geometry":{"type":"Polygon","coordinates":[[[2,-1],[5,-1],[5,1],[2,1],[2,-1]]]},"properties":{"zone":1},"type":"Feature"}'))
+own = [json.loads(t) or {} for t in texts]
+out("convert", "attributes.geojson", "-o", "again.geojson")
+check(properties_of("again.geojson") == own, "properties are converted with their rows", properties_of("again.geojson"))
+again = (SCRATCH / "again.geojson").read_text()
+check(texts[0] in again and LAEA in again, "as they are written, and so is the CRS", again)
+for verb in (("buffer", "attributes.geojson", "-d", "1", "--caps", "flat"), ("shape", "attributes.geojson", "--what", "simplify", "-d", "1"),
+             ("clip", "--left", "attributes.geojson", "--right", "zones.wkt")):
+    out(*verb, "-o", "again.geojson")
+    found = properties_of("again.geojson")
+    sizes = [p.pop("area", None) for p in found[:2]]
+    check([p.pop("row", None) for p in found[:2]] == [0, 1] and found == own, "properties stay with rows that are made", (verb, found))
+    check(sizes == ([18, 18] if verb[0] == "buffer" else [0, 0]), "beside what was found out", (verb, sizes))
+both_named = run("spatial", "clip", "--left", "attributes.geojson", "--right", "other.geojson", "-o", "again.geojson")
+check("attributes.geojson is in EPSG:3035 and other.geojson in EPSG:25832" in both_named.stderr and LAEA in (SCRATCH / "again.geojson").read_text(),
+      "different CRSs are told", both_named.stderr)
+for right in ("zones.wkt", "attributes.geojson"):
+    told = run("spatial", "join", "--left", "attributes.geojson", "--right", right)
+    check(told.stderr == "", "one CRS, or none, is not", told.stderr)
+out("overlay", "--left", "other.geojson", "--right", "other.geojson", "-o", "again.geojson")
+check("EPSG::25832" in (SCRATCH / "again.geojson").read_text(), "parts are in the CRS of the left file")
+out("convert", "zones.wkt", "-o", "again.geojson")
+check(properties_of("again.geojson")[1] == {"row": 1}, "rows without properties have their number")
+
 gdal = next(f for f in data("doctor", status=None)["findings"] if f["what"] == "GDAL")
 if gdal["state"] == "ok":
     check(out("join", "--left", "matched.geojson", "--right", "matched.geojson", "--format", "gdal", "--left-id", "row") ==
@@ -343,6 +412,31 @@ if gdal["state"] == "ok":
     write("kinds.geojson", json.dumps({"type": "FeatureCollection", "features": [
         {"type": "Feature", "properties": {"yes": True, "day": "2020/01/01", "list": [1, 2]}, "geometry": {"type": "Point", "coordinates": [1, 2]}}]}))
     check(out("bounds", "kinds.geojson", "--format", "gdal", "--id", "yes") == "true,1,2,1,2\n", "truth values are names")
+    geopackage("truths.gpkg", [row % 2 == 0 for row in range(20)])
+    check(out("bounds", "truths.gpkg", "--id", "open").split() == [f"{'true' if row % 2 == 0 else 'false'},{row},0,{row},0" for row in range(20)],
+          "truth values of a GeoPackage, which GDAL's own stream had wrong before 3.8.3")
+    told = run("spatial", "convert", "truths.gpkg", "-o", "again.geojson").stderr
+    check("its first layer, rows, is read; --layer names another: more" in told, "that there are others is told", told)
+    check([row["t"] for row in properties_of("again.geojson")[:2]] == ["2020-01-01T10:00:00Z", "2020-01-01T10:00:00.250+05:30"], "times keep their zones")
+    named = json.loads((SCRATCH / "again.geojson").read_text())["crs"]["properties"]["name"]
+    check(named.startswith('PROJCS["somewhere"'), "a CRS without a number goes by its WKT", named)
+    check(out("bounds", "truths.gpkg", "--layer", "more", "--id", "size") == "7,5,0,5,0\n", "a layer by its name")
+    check("there is no layer 'less'; there are: rows, more" in run("spatial", "info", "truths.gpkg", "--layer", "less", status=1).stderr, "or there is none")
+    check("has no layers" in run("spatial", "bounds", "zones.wkt", "--layer", "more", status=2).stderr, "a text has none")
+    check("no field 'opn'; there are: " in run("spatial", "bounds", "truths.gpkg", "--id", "opn", status=1).stderr, "fields that there are")
+    check(data("spatial", "bounds", "truths.gpkg", "--layer", "more", "--id", "size")["rows"][0]["row"] == 7, "a number is one in JSON")
+    told = run("spatial", "join", "--left", "truths.gpkg", "--right", "attributes.geojson").stderr
+    check('truths.gpkg is in "somewhere" and attributes.geojson in EPSG:3035' in told, "two CRS, one without a number", told)
+    latin = shapefile("latin", 2)
+    fields = struct.pack("<4BIHH20x", 3, 126, 1, 1, 2, 65, 5) + b"ort".ljust(11, b"\0") + b"C" + bytes(4) + bytes([4, 0]) + bytes(14) + b"\r"
+    latin.with_suffix(".dbf").write_bytes(fields + b" K\xf6ln K\xe5ln\x1a")
+    check(out("bounds", "latin.shp", "--id", "ort").startswith("Köln,"), "Latin-1 of a shapefile that says nothing")
+    out("convert", "attributes.geojson", "--format", "gdal", "-o", "again.geojson")
+    check(LAEA in (SCRATCH / "again.geojson").read_text(), "GDAL tells the CRS")
+    first = properties_of("again.geojson")[0]
+    check((first["name"], first["size"]) == ('a, "b"', 1.5), "and fields", first)
+    out("convert", "kinds.geojson", "--format", "gdal", "-o", "again.geojson")
+    check(properties_of("again.geojson") == [{"yes": True, "day": "2020-01-01"}], "truth values and dates; lists are left out", properties_of("again.geojson"))
     for field in ("day", "list"):
         check(f"the field '{field}' has neither text" in run("spatial", "bounds", "kinds.geojson", "--format", "gdal", "--id", field, status=1).stderr,
               "what is no name is not an empty one")

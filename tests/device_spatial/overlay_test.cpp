@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Areas put over each other on a device: the host's bits.
 #include "spatial_fixture.hpp"
+#include "unit/spatial/overlay_samples.hpp"
 
 #include <kiln/event.hpp>
 #include <kiln/spatial/measures.hpp>
@@ -92,6 +93,27 @@ TEST_F(spatial_overlay, is_that_of_the_host) {
         lattice(family::polygon, {.rows = rows, .size = 16, .seed = 5, .empty_per_mille = 50, .null_per_mille = 50}),
         lattice(family::multipolygon, {.rows = rows, .size = 16, .seed = 6, .null_per_mille = 50}), "lattice");
     if (!quickest()) check_all(rosettes(rows, 0), rosettes(rows, 0.01), "rosettes");
+}
+
+// Keys come to rest by their own crossings, or are put onto grids of their own, beside one that is far away.
+TEST_F(spatial_overlay, that_does_not_come_to_rest_is_that_of_the_host) {
+    auto text = to_wkt(spatial_tests::nearly_the_same(quickest() ? 60 : 900, 3)).value();
+    std::vector<std::int32_t> keys(text.size());
+    auto const count = static_cast<std::int32_t>(text.size() / 3);
+    for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<std::int32_t>(i * 7 % text.size()) / 3;
+    text.emplace_back("POLYGON ((1e15 0, 1e15 100, 1e14 100, 1e15 0))"), keys.push_back(count);
+    auto const rows = from_wkt(text).value();
+    auto const key = buffer<std::int32_t>::copy_of(keys);
+    auto const all = static_cast<std::size_t>(count) + 1;
+    std::vector<std::int64_t> snapped;
+    auto const token = event_log::process().subscribe([&](event const& e) {
+        if (e.reason.view() == "snapped") snapped.push_back(e.value);
+    });
+    auto const expected = here([&] { return dissolve({}, rows, key, all); });
+    check(dissolve(on(), there(rows), key, all), expected, "keys");
+    ASSERT_EQ(snapped.size(), 2U);
+    EXPECT_EQ(snapped[0], snapped[1]);
+    EXPECT_LT(snapped[0], count);
 }
 
 // In chunks, at home on the device or on the host, it is the same.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Circles and clipped rows on a device: the host's bits.
 #include "spatial_fixture.hpp"
+#include "unit/spatial/overlay_samples.hpp"
 
 #include <kiln/spatial/buffers.hpp>
 #include <kiln/spatial/outlines.hpp>
@@ -78,6 +79,30 @@ TEST_F(spatial_shapes, clipped_and_simplified_are_those_of_the_host) {
         check(clip(on(), there(g), there(areas)), here([&] { return clip({}, g, areas); }), name);
         check(simplify(on(), there(g), 1.5), here([&] { return simplify({}, g, 1.5); }), name);
     }
+}
+
+// Areas that overlap and cross all over, and the parts that they divide the plane into, which share borders.
+TEST_F(spatial_shapes, simplified_coverages_are_those_of_the_host) {
+    using spatial_tests::stars;
+    auto const here = [&](auto const& call) {
+        scoped_execution_mode const cpu{execution_mode::cpu};
+        return call();
+    };
+    auto const stars_here = stars({.rows = std::size_t{quick() ? 8U : 200U}, .seed = 171, .size = 0.2});
+    auto const parts =
+        here([&] { return overlay({}, stars_here, stars({.rows = 4, .seed = 172}), overlay_kind::identity); });
+    auto const shared = lattice(family::polygon, {.rows = std::size_t{quick() ? 20U : 500U},
+                                                  .size = 20,
+                                                  .seed = 173,
+                                                  .empty_per_mille = 50,
+                                                  .null_per_mille = 50});
+    for (auto const& g : {stars_here, parts.value().rows, shared})
+        for (double const tolerance : {0.0, 0.01, 0.1, 2.0, 100.0}) {
+            auto const expected = here([&] { return simplify_coverage({}, g, tolerance); });
+            check(simplify_coverage(on(), there(g), tolerance), expected, "coverage");
+            check(simplify_coverage(on(), there(scrambled(g)), tolerance),
+                  here([&] { return simplify_coverage({}, scrambled(g), tolerance); }), "in another order");
+        }
 }
 
 TEST_F(spatial_shapes, rows_of_several_families_are_those_of_the_host) {

@@ -73,7 +73,7 @@ int show_info(spatial_arguments const& a) {
     json list = json::array();
     std::vector<std::vector<std::string>> lines{{"file", "rows", "null", "empty", "vertices", "families", "bounds"}};
     for (auto const& file : a.files) {
-        auto const layer = read_layer({file, {}}, a.reading).value();
+        auto const layer = read_layer({file, {}, a.left.layer}, a.reading).value();
         auto const& g = layer.rows();
         auto const facts = facts_of(g);
         auto const box = spatial::cpu::total_bounds(g).value();
@@ -334,16 +334,20 @@ void add_spatial(CLI::App& root, std::vector<command>& commands) {
         app->add_option("--right", arguments->right.file, "layer")->required();
         app->add_option("--left-id", arguments->left.id, "column or property");
         app->add_option("--right-id", arguments->right.id, "column or property");
+        app->add_option("--left-layer", arguments->left.layer, "of a file with several");
+        app->add_option("--right-layer", arguments->right.layer, "of a file with several");
         return std::pair{app, arguments};
     };
     auto const of_one = [&](char const* name, int (*run)(spatial_arguments const&)) {
         auto const [app, arguments] = computing(name, run);
         app->add_option("FILE", arguments->left.file, "layer")->required();
         app->add_option("--id", arguments->left.id, "column or property");
+        app->add_option("--layer", arguments->left.layer, "of a file with several");
         return std::pair{app, arguments};
     };
     auto const [info, info_of] = verb("info", show_info);
     info->add_option("FILE", info_of->files, "layers")->required();
+    info->add_option("--layer", info_of->left.layer, "of a file with several");
     (void)of_one("bounds", write_bounds);
     auto const [join, join_of] = of_two("join", write_join);
     join->add_option("-p,--predicate", join_of->predicate, "which pairs");
@@ -365,6 +369,7 @@ void add_spatial(CLI::App& root, std::vector<command>& commands) {
     auto const [dissolve, dissolve_of] = computing("dissolve", write_dissolve);
     dissolve->add_option("FILE", dissolve_of->left.file, "layer")->required();
     dissolve->add_option("--key,--id", dissolve_of->left.id, "column or property");
+    dissolve->add_option("--layer", dissolve_of->left.layer, "of a file with several");
     dissolve->add_option("--memory-limit", dissolve_of->memory_limit, "size");
     (void)of_one("measure", write_measures);
     (void)of_two("distance", write_distances);
@@ -376,11 +381,12 @@ void add_spatial(CLI::App& root, std::vector<command>& commands) {
     buffers->add_option("--mitre-limit", buffers_of->mitre_limit, "in distances");
     auto const [shapes, shapes_of] = of_one("shape", write_shapes);
     shapes->add_option("--what", shapes_of->what, "which shape")->required();
-    shapes->add_option("-d,--distance", shapes_of->distance, "of simplify");
+    shapes->add_option("-d,--distance", shapes_of->distance, "of simplify and simplify_coverage");
     (void)of_two("clip", write_clipped);
     auto const [convert, convert_of] = verb("convert", write_converted);
     convert->add_option("FILE", convert_of->left.file, "layer")->required();
     convert->add_option("--id", convert_of->left.id, "column or property");
+    convert->add_option("--layer", convert_of->left.layer, "of a file with several");
     convert->add_option("-o,--output", convert_of->output, "file to write");
 }
 

@@ -6,16 +6,18 @@
 #include <kiln/event.hpp>
 #include <kiln/spatial/join.hpp>
 
+#include <utility>
+
 namespace kiln::cli::spatial_calls {
 
 namespace {
 
-// What the calls inside of it were decided to be: of several, where the last ran.
+// What the call inside of it was decided to be. What it calls in turn, and what is asked of its result, comes after it.
 class watched_decisions {
 public:
     watched_decisions()
         : token_{event_log::process().subscribe([this](event const& e) {
-              if (e.kind != event_kind::dispatched) return;
+              if (e.kind != event_kind::dispatched || std::exchange(is_decided_, true)) return;
               seen_.selected = e.target.view() == name_of(place::gpu) ? place::gpu : place::cpu;
               seen_.reason = std::string{e.reason.view()};
           })} {}
@@ -23,6 +25,7 @@ public:
 
 private:
     decided seen_;
+    bool is_decided_ = false;
     event_log::subscription token_;
 };
 

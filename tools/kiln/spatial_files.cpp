@@ -29,8 +29,9 @@ bool is_ours(std::string const& file) {
     return false;
 }
 
-result<spatial::rows_of_file> read_rows_of(std::string const& file, std::string const& format,
+result<spatial::rows_of_file> read_rows_of(spatial_input const& from, std::string const& format,
                                            spatial::read_options const& how) {
+    auto const& file = from.file;
     if (file == "-") {
         if (format == "gdal")
             throw misuse{std::string{"--format gdal: standard input is not read by GDAL; name a file"}};
@@ -38,10 +39,13 @@ result<spatial::rows_of_file> read_rows_of(std::string const& file, std::string 
         return spatial::read_text(base::as_text(bytes), "standard input", how);
     }
     bool const named = how.format != spatial::file_format::automatic;
-    if (format != "gdal" && (named || is_ours(file))) return spatial::read_file(file, how);
+    if (format != "gdal" && (named || is_ours(file))) {
+        if (!from.layer.empty()) throw misuse{fmt::format("--layer {}: {} has no layers", from.layer, file)};
+        return spatial::read_file(file, how);
+    }
     std::error_code ignored;
     if (!std::filesystem::exists(file, ignored)) return fail(errc::not_found, "{}: there is no such file", file);
-    auto read = read_with_gdal(file, how);
+    auto read = read_with_gdal(file, from.layer, how);
     if (read || read.error().code() != errc::not_found) return read;
     if (format == "gdal") return std::move(read).error().within(file);
     return fail(
@@ -57,14 +61,27 @@ std::string spatial_layer::name(std::int32_t row) const {
     return data.ids.empty() ? std::to_string(row) : csv_field(data.ids[static_cast<std::size_t>(row)]);
 }
 json spatial_layer::name_in_json(std::int32_t row) const {
-    return data.ids.empty() ? json(row) : json(data.ids[static_cast<std::size_t>(row)]);
+    if (data.ids.empty()) return row;
+    return id_in_json(data.ids[static_cast<std::size_t>(row)]);
+}
+json spatial_layer::id_in_json(std::string const& id) const {
+    if (data.ids_are_text) return id;
+    if (id.empty()) return nullptr;
+    auto value = json::parse(id, nullptr, false);
+    return value.is_discarded() ? json(id) : value;  // a number that JSON does not have
 }
 
 result<spatial_layer> read_layer(spatial_input const& from, spatial_reading const& how) {
     auto const format = format_named(how.format);
     if (how.x.empty() != how.y.empty()) throw misuse{std::string{"--x and --y go together: name both columns"}};
-    KILN_TRY(auto data, read_rows_of(from.file, how.format,
-                                     {.format = format, .id = from.id, .x = how.x, .y = how.y, .wkt = how.wkt}));
+    KILN_TRY(auto data, read_rows_of(from, how.format,
+                                     {.format = format,
+                                      .id = from.id,
+                                      .x = how.x,
+                                      .y = how.y,
+                                      .wkt = how.wkt,
+                                      .properties = how.keeps_properties ? spatial::read_options::extras::kept
+                                                                         : spatial::read_options::extras::skipped}));
     return spatial_layer{from.file, std::move(data)};
 }
 

@@ -12,10 +12,12 @@ namespace kiln::cli {
 struct spatial_input {
     std::string file;  // "-": standard input
     std::string id;
+    std::string layer = {};  // of a file that has several
 };
 struct spatial_reading {
     std::string format = "auto";
     std::string x, y, wkt;
+    bool keeps_properties = false;  // for rows that are written again
 };
 struct spatial_layer {
     std::string file;
@@ -25,6 +27,7 @@ struct spatial_layer {
     // What a row is called: its id, or its number.
     [[nodiscard]] std::string name(std::int32_t row) const;
     [[nodiscard]] json name_in_json(std::int32_t row) const;
+    [[nodiscard]] json id_in_json(std::string const& id) const;  // a number where ids are numbers
 };
 
 // errc::invalid_argument with file, line and reason.

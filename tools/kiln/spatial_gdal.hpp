@@ -9,7 +9,8 @@ namespace kiln::cli {
 
 // Its version and file; errc::not_found where this build or this machine has none.
 [[nodiscard]] result<std::string> gdal_in_words();
-// The first layer. Lines are rows, counted from 1.
-[[nodiscard]] result<spatial::rows_of_file> read_with_gdal(std::string const& file, spatial::read_options const& how);
+// The layer of that name, without one the first. There are no lines.
+[[nodiscard]] result<spatial::rows_of_file> read_with_gdal(std::string const& file, std::string const& layer,
+                                                           spatial::read_options const& how);
 
 }  // namespace kiln::cli

@@ -12,7 +12,7 @@ namespace {
 
 // Rows that were made: as lines with their areas, or, where the file's name says so, as geometry.
 void deliver_rows(spatial_arguments const& a, spatial_calls::drawn_rows const& made,
-                  std::vector<json> const& about_rows, std::vector<std::string> const& names) {
+                  std::vector<json> const& about_rows, std::vector<std::string> const& names, std::string const& crs) {
     if (output_kind(a.output) == spatial_output::csv) {
         std::string text;
         for (std::size_t i = 0; i < names.size(); ++i) text += names[i] + ',' + number_text(made.areas[i]) + '\n';
@@ -20,7 +20,7 @@ void deliver_rows(spatial_arguments const& a, spatial_calls::drawn_rows const& m
     }
     auto rows = about_rows;
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i]["area"] = made.areas[i];
-    deliver_geometry(a, made.rows, rows);
+    deliver_geometry(a, made.rows, rows, {.crs = crs});
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ int write_overlay(spatial_arguments const& a) {
         out["rows"] = rows;
         deliver_json(a, out);
     } else {
-        deliver_rows(a, made.data, rows, names);
+        deliver_rows(a, made.data, rows, names, layers.left.data.crs);
     }
     bar.step("written");
     return ok;
@@ -93,7 +93,8 @@ int write_dissolve(spatial_arguments const& a) {
     std::vector<json> rows;
     std::vector<std::string> names;
     for (std::size_t i = 0; i < values.size(); ++i) {
-        rows.push_back({{"key", values[i]}, {"rows", sizes[i]}});
+        rows.push_back(
+            {{"key", layer.data.ids.empty() ? json(values[i]) : layer.id_in_json(values[i])}, {"rows", sizes[i]}});
         names.push_back(csv_field(values[i]) + ',' + std::to_string(sizes[i]));
     }
     if (a.as_json) {
@@ -102,7 +103,7 @@ int write_dissolve(spatial_arguments const& a) {
         out["rows"] = rows;
         deliver_json(a, out);
     } else {
-        deliver_rows(a, made.data, rows, names);
+        deliver_rows(a, made.data, rows, names, layer.data.crs);
     }
     bar.step("written");
     return ok;
@@ -112,7 +113,7 @@ int write_clipped(spatial_arguments const& a) {
     check_spatial_output(a);
     mode_in_force const mode{a.mode};
     spatial_progress bar{"clip", 4, {a.left.file, a.right.file}};
-    auto const layers = read_both(a, bar);
+    auto const layers = read_both(keeping_properties(a), bar);
     require_areas(layers.right, "the right side of clip");
     auto const made = spatial_calls::clip(layers.left.rows(), layers.right.rows()).value();
     bar.step(fmt::format("{} rows on the {}", made.data.areas.size(), name_of(made.how.selected)));

@@ -32,7 +32,7 @@ void deliver_drawn(spatial_arguments const& a, spatial_layer const& of, spatial_
         return deliver_json(a, what);
     }
     if (output_kind(a.output) == spatial_output::csv) return deliver(a, text);
-    deliver_geometry(a, made.rows, rows);
+    deliver_geometry(a, made.rows, rows, carried_from(of));
 }
 
 int write_measures(spatial_arguments const& a) {
@@ -93,11 +93,12 @@ int write_distances(spatial_arguments const& a) {
 int write_converted(spatial_arguments const& a) {
     if (a.as_json) throw misuse{std::string{"convert writes geometry: -o FILE.geojson, .wkt or .wkb"}};
     check_geometry_output(a);
-    auto const layer = read_layer(a.left, a.reading).value();
+    auto const layer = read_layer(a.left, keeping_properties(a).reading).value();
+    bool const has_own = std::ranges::any_of(layer.data.properties, [](auto const& p) { return p.size() > 2; });
     std::vector<json> rows;
     for (std::size_t i = 0; i < layer.rows().rows(); ++i)
-        rows.push_back({{"row", layer.name_in_json(static_cast<std::int32_t>(i))}});
-    deliver_geometry(a, layer.rows(), rows);
+        rows.push_back(has_own ? json::object() : json{{"row", layer.name_in_json(static_cast<std::int32_t>(i))}});
+    deliver_geometry(a, layer.rows(), rows, carried_from(layer));
     return ok;
 }
 
@@ -130,7 +131,7 @@ int write_buffers(spatial_arguments const& a) {
     check_spatial_output(a);
     mode_in_force const mode{a.mode};
     spatial_progress bar{"buffer", 3, {a.left.file}};
-    auto const layer = read_layer(a.left, a.reading).value();
+    auto const layer = read_layer(a.left, keeping_properties(a).reading).value();
     bar.step(fmt::format("{}: {} rows", a.left.file, layer.rows().rows()));
     auto const made = spatial_calls::buffer_of(layer.rows(), *a.distance, how).value();
     bar.step(fmt::format("{} rows on the {}", made.data.areas.size(), name_of(made.how.selected)));
@@ -152,26 +153,37 @@ constexpr named_shape all_shapes[] = {
     {"point_on_surface", spatial::point_on_surface},
     {"make_valid", [](stream_ref on, spatial::geometries const& of) { return spatial::make_valid(on, of); }}};
 
+struct named_simplification {
+    std::string_view name;
+    result<spatial::geometries> (*make)(stream_ref on, spatial::geometries const& of, double tolerance);
+};
+constexpr named_simplification all_simplified[] = {{"simplify", spatial::simplify},
+                                                   {"simplify_coverage", spatial::simplify_coverage}};
+
 }  // namespace
 
 int write_shapes(spatial_arguments const& a) {
-    auto const* const found = std::ranges::find(all_shapes, a.what, &named_shape::name);
-    bool const simplifies = a.what == "simplify";
-    if (simplifies && !a.distance) throw misuse{std::string{"--what simplify needs --distance D"}};
-    if (simplifies && !(*a.distance >= 0)) throw misuse{std::string{"--distance is at least 0 for --what simplify"}};
-    if (!simplifies && a.distance) throw misuse{std::string{"--distance goes with --what simplify"}};
+    auto what = a.what;
+    std::ranges::replace(what, '-', '_');  // point-on-surface is point_on_surface
+    auto const* const found = std::ranges::find(all_shapes, what, &named_shape::name);
+    auto const* const simpler = std::ranges::find(all_simplified, what, &named_simplification::name);
+    bool const simplifies = simpler != std::end(all_simplified);
+    if (simplifies && !a.distance) throw misuse{fmt::format("--what {} needs --distance D", what)};
+    if (simplifies && !(*a.distance >= 0)) throw misuse{fmt::format("--distance is at least 0 for --what {}", what)};
+    if (!simplifies && a.distance)
+        throw misuse{std::string{"--distance goes with --what simplify and --what simplify_coverage"}};
     if (found == std::end(all_shapes) && !simplifies) {
-        std::string names{"simplify"};
+        std::string names{"simplify, simplify_coverage"};
         for (auto const& known : all_shapes) names += ", " + std::string{known.name};
         throw misuse{fmt::format("--what '{}': {}", a.what, names)};
     }
     check_spatial_output(a);
     mode_in_force const mode{a.mode};
     spatial_progress bar{"shape", 3, {a.left.file}};
-    auto const layer = read_layer(a.left, a.reading).value();
+    auto const layer = read_layer(a.left, keeping_properties(a).reading).value();
     bar.step(fmt::format("{}: {} rows", a.left.file, layer.rows().rows()));
     auto const made = spatial_calls::shape(layer.rows(), [&](stream_ref on, spatial::geometries const& rows) {
-                          return simplifies ? spatial::simplify(on, rows, *a.distance) : found->make(on, rows);
+                          return simplifies ? simpler->make(on, rows, *a.distance) : found->make(on, rows);
                       }).value();
     bar.step(fmt::format("{} rows on the {}", made.data.areas.size(), name_of(made.how.selected)));
     deliver_drawn(a, layer, made.data, about(layer, made.how));

@@ -83,13 +83,48 @@ void deliver_json(spatial_arguments const& a, json const& data) {
     deliver(a, base::json_text(data, 2) + "\n");
 }
 
-void deliver_geometry(spatial_arguments const& a, spatial::geometries const& rows,
-                      std::vector<json> const& properties) {
+spatial_arguments keeping_properties(spatial_arguments a) {
+    a.reading.keeps_properties = !a.as_json && output_kind(a.output) == spatial_output::geojson;
+    return a;
+}
+
+namespace {
+
+// Members behind those of an object's text, which stay as they are written there.
+std::string with_members(std::string const& own, json const& more) {
+    auto const there = json::parse(own, nullptr, false);
+    if (!there.is_object() || there.empty()) return base::json_text(more);
+    auto text = own.substr(0, own.rfind('}'));
+    for (auto const& [name, value] : more.items())
+        if (!there.contains(name)) text += fmt::format(",{}:{}", base::json_text(json(name)), base::json_text(value));
+    return text + '}';
+}
+
+bool is_longitude_and_latitude(std::string_view crs) { return crs == "EPSG:4326" || crs == "OGC:CRS84"; }
+// "EPSG:3035"; of a WKT what it calls itself.
+std::string_view name_of_crs(std::string_view crs) {
+    auto const begin = crs.find('"');
+    return begin == crs.npos ? crs : crs.substr(begin, crs.find('"', begin + 1) + 1 - begin);
+}
+void warn_of_different_crs(spatial_layer const& left, spatial_layer const& right) {
+    auto const &a = left.data.crs, &b = right.data.crs;
+    if (a.empty() || b.empty() || a == b || (is_longitude_and_latitude(a) && is_longitude_and_latitude(b))) return;
+    complain(
+        fmt::format("{} is in {} and {} in {}: coordinates are taken as they are; bring both files into one CRS first",
+                    left.file, name_of_crs(a), right.file, name_of_crs(b)));
+}
+
+}  // namespace
+
+void deliver_geometry(spatial_arguments const& a, spatial::geometries const& rows, std::vector<json> const& properties,
+                      carried const& from) {
     switch (output_kind(a.output)) {
         case spatial_output::geojson: {
             std::vector<std::string> texts;
-            for (auto const& p : properties) texts.push_back(base::json_text(p));
-            return deliver(a, spatial::to_geojson(rows, texts).value());
+            for (std::size_t i = 0; i < properties.size(); ++i)
+                texts.push_back(i < from.properties.size() ? with_members(from.properties[i], properties[i])
+                                                           : base::json_text(properties[i]));
+            return deliver(a, spatial::to_geojson(rows, texts, from.crs).value());
         }
         case spatial_output::wkb: return deliver(a, spatial::to_wkb_lines(rows).value());
         case spatial_output::wkt:
@@ -107,6 +142,7 @@ both_layers read_both(spatial_arguments const& a, spatial_progress& bar) {
     bar.step(fmt::format("{}: {} rows", a.left.file, left.rows().rows()));
     auto right = read_layer(a.right, a.reading).value();
     bar.step(fmt::format("{}: {} rows", a.right.file, right.rows().rows()));
+    warn_of_different_crs(left, right);
     return {std::move(left), std::move(right)};
 }
 

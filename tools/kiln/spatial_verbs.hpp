@@ -44,8 +44,17 @@ void check_lines_output(spatial_arguments const& a);
 void check_geometry_output(spatial_arguments const& a);
 void deliver(spatial_arguments const& a, std::string_view text);
 void deliver_json(spatial_arguments const& a, json const& data);
-// Rows as the output's name says, not CSV; GeoJSON has these properties.
-void deliver_geometry(spatial_arguments const& a, spatial::geometries const& rows, std::vector<json> const& properties);
+// What rows of a layer that are written again have from its file.
+struct carried {
+    std::vector<std::string> properties = {};  // one per row, or none
+    std::string crs = {};
+};
+// Rows as the output's name says, not CSV; GeoJSON has these properties behind those that are carried, unless there they have the same name.
+void deliver_geometry(spatial_arguments const& a, spatial::geometries const& rows, std::vector<json> const& properties,
+                      carried const& from = {});
+// The same arguments, by which properties are read where they are written again.
+[[nodiscard]] spatial_arguments keeping_properties(spatial_arguments a);
+[[nodiscard]] inline carried carried_from(spatial_layer const& of) { return {of.data.properties, of.data.crs}; }
 
 struct both_layers {
     spatial_layer left, right;

@@ -50,7 +50,7 @@ struct overlay_options {
                                            overlay_kind what, overlay_options const& how = {});
 
 // What of each row lies in any of the areas, or along their edges: of areas multipolygons, of lines multilinestrings, of points those that do, as points
-// where all rows of the array are single points and else as multipoints. Lines are divided where they cross; the crossing is correctly rounded. A row for
+// where all rows of the array are single points and else as multipoints. Lines are divided where they cross areas; the crossing is correctly rounded. A row for
 // every row, empty where nothing is left; null rows stay null. Of points, lines and areas together, a mixed array.
 [[nodiscard]] result<geometries> clip(stream_ref on, geometries const& of, geometries const& areas);
 
@@ -66,7 +66,7 @@ struct area_list {
 // of one number, as one row. Null where one of them is. All at once, whatever `most_bytes` is.
 [[nodiscard]] result<geometries> overlay_row_by_row(stream_ref on, geometries const& left, geometries const& right,
                                                     overlay_kind what, overlay_options const& how = {});
-// Row by row the area of the intersection, and that over the area of the union; NaN where a row is null. Rows must be
+// Row by row the area of the intersection, and that over the area of the union, from 0 to 1; NaN where a row is null. Rows must be
 // valid: those of few vertices are not overlaid for it, and what is divided by is a sum of areas.
 [[nodiscard]] result<buffer<double>> intersection_area(stream_ref on, geometries const& left, geometries const& right);
 [[nodiscard]] result<buffer<double>> iou(stream_ref on, geometries const& left, geometries const& right);

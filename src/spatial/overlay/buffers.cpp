@@ -20,19 +20,17 @@ namespace {
 
 struct pieces_of_rows {
     kept_layer rings;
-    buffer<std::int32_t> row_of;
+    buffer<std::int32_t> row_of, block;
 };
-result<pieces_of_rows> cut_pieces(queue& on, kept_layer const& of, buffer_shape const& how) {
+result<pieces_of_rows> cut_pieces(queue& on, kept_layer const& of, piece_choice const& which) {
     auto const n = of.vertices();
-    auto const most_corners = 4 * static_cast<std::size_t>(how.circle.steps) + 8;
+    auto const most_corners =
+        5 * static_cast<std::size_t>(which.of.how.circle.steps) + 12;  // with what two blocks have
     if (n > 0x7fffffff / most_corners)
         return fail(errc::unsupported, "buffer_of: {} vertices with up to {} corners each: take the rows in parts", n,
                     most_corners);
-    KILN_TRY(auto signs, on.room<double>(of.paths()));
-    KILN_CHECK(on.launch(find_path_signs{of.view(), signs.data()}, of.paths()));
-    buffer_pieces const pieces{of.view(), signs.data(), how};
     KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
-    KILN_CHECK(on.launch(count_pieces{pieces, raw(place)}, n));
+    KILN_CHECK(on.launch(count_pieces{which, raw(place)}, n));
     KILN_TRY(auto const total, on.total_sync(place));
     auto const rings = std::size_t{high_of(total)}, corners = std::size_t{low_of(total)};
     KILN_TRY(auto at, on.room<point>(corners));
@@ -40,8 +38,10 @@ result<pieces_of_rows> cut_pieces(queue& on, kept_layer const& of, buffer_shape 
     KILN_TRY(auto ring_of, on.room<std::int32_t>(corners));
     pieces_of_rows out;
     KILN_TRY(out.row_of, on.room<std::int32_t>(rings));
-    KILN_CHECK(
-        on.launch(write_pieces{pieces, raw(place), at.data(), first.data(), ring_of.data(), out.row_of.data()}, n + 1));
+    KILN_TRY(out.block, on.room<std::int32_t>(rings));
+    KILN_CHECK(on.launch(
+        write_pieces{which, raw(place), at.data(), first.data(), ring_of.data(), out.row_of.data(), out.block.data()},
+        n + 1));
     KILN_TRY(out.rings, kept_layer::of_rings(on, std::move(at), std::move(first), std::move(ring_of)));
     KILN_CHECK(out.rings.drop_repeated(on));  // next to large coordinates, a small step is none
     return out;
@@ -49,17 +49,11 @@ result<pieces_of_rows> cut_pieces(queue& on, kept_layer const& of, buffer_shape 
 
 // Where most segments are short beside the distance, each place is in many strips, and all of them would be asked about. So neighbours are made one
 // before, again and again, until each row is one.
-result<bool> is_crowded(queue& on, kept_layer const& of, double distance) {
-    KILN_TRY(auto count, on.room<std::int64_t>(of.vertices() + 1));
-    KILN_CHECK(on.launch(count_short_segments{of.view(), distance, raw(count)}, of.vertices()));
-    KILN_TRY(auto const total, on.total_sync(count));
-    return 2 * static_cast<std::size_t>(total) > of.vertices();
-}
 result<void> join_neighbours(queue& on, pieces_of_rows& pieces) {
     for (;;) {
         auto const n = pieces.row_of.size();
         KILN_TRY(auto number, on.room<std::int64_t>(n + 1));
-        KILN_CHECK(on.launch(begin_piece_groups{pieces.row_of.data(), raw(number)}, n));
+        KILN_CHECK(on.launch(begin_piece_groups{pieces.row_of.data(), pieces.block.data(), raw(number)}, n));
         KILN_TRY(auto const total, on.total_sync(number));
         auto const groups = static_cast<std::size_t>(total);
         if (groups == n) return {};
@@ -70,6 +64,7 @@ result<void> join_neighbours(queue& on, pieces_of_rows& pieces) {
         KILN_TRY(auto const together, geometries::make(std::move(parts)));
         KILN_TRY(pieces.rings, kept_layer::distinct(on, together));
         pieces.row_of = std::move(row_of);
+        pieces.block = {};
     }
 }
 
@@ -98,20 +93,35 @@ result<geometries> buffered_rows(queue& on, geometries const& of, double distanc
                              static_cast<cap_kind>(how.caps),
                              static_cast<join_kind>(how.joins),
                              quarter_of(how.quarter)};
-    pieces_of_rows pieces;
+    // Of rows that are not crowded, then of those that are: what comes of a row does not depend on what others there are.
+    pieces_of_rows pieces[2];
     if (distance != 0) {
-        KILN_TRY(pieces, cut_pieces(on, l, shape));
-        KILN_TRY(bool const crowded, is_crowded(on, l, shape.distance));
-        if (crowded) KILN_CHECK(join_neighbours(on, pieces));
+        KILN_TRY(auto segments, on.filled<std::uint64_t>(rows, 0));
+        KILN_TRY(auto short_ones, on.filled<std::uint64_t>(rows, 0));
+        KILN_TRY(auto signs, on.room<double>(l.paths()));
+        KILN_CHECK(on.launch(find_path_signs{l.view(), signs.data()}, l.paths()));
+        KILN_CHECK(
+            on.launch(count_short_segments{l.view(), shape.distance, raw(segments), raw(short_ones)}, l.vertices()));
+        for (bool const in_blocks : {false, true}) {
+            piece_choice const which{{l.view(), signs.data(), shape}, {raw(segments), raw(short_ones)}, in_blocks};
+            KILN_TRY(pieces[in_blocks ? 1 : 0], cut_pieces(on, l, which));
+        }
+        KILN_CHECK(join_neighbours(on, pieces[1]));
     } else {
-        KILN_TRY(auto none, on.filled<std::int32_t>(1, 0));
-        KILN_TRY(pieces.rings, kept_layer::of_rings(on, {}, std::move(none), {}));
+        for (auto& none : pieces) {
+            KILN_TRY(auto first, on.filled<std::int32_t>(1, 0));
+            KILN_TRY(none.rings, kept_layer::of_rings(on, {}, std::move(first), {}));
+        }
     }
-    auto const strips = pieces.row_of.size();
-    KILN_TRY(auto worlds, on.room<std::int32_t>(rows + strips));
+    auto const plain = pieces[0].row_of.size(), crowded = pieces[1].row_of.size();
+    KILN_TRY(auto worlds, on.room<std::int32_t>(rows + plain + crowded));
     auto const* const dimension = reinterpret_cast<signed char const*>(l.dimensions().data());
-    KILN_CHECK(on.launch(worlds_of_pieces{dimension, pieces.row_of.data(), rows, worlds.data()}, rows + strips));
-    KILN_TRY(auto both, kept_layer::joined(on, l, pieces.rings));
+    KILN_CHECK(on.launch(worlds_of_pieces{dimension, pieces[0].row_of.data(), rows, worlds.data()}, rows + plain));
+    KILN_CHECK(on.launch(worlds_of_pieces{nullptr, pieces[1].row_of.data(), 0, worlds.data() + rows + plain}, crowded));
+    KILN_TRY(auto both, kept_layer::joined(on, l, pieces[0].rings));
+    if (crowded > 0) {
+        KILN_TRY(both, kept_layer::joined(on, both, pieces[1].rings));
+    }
     auto const what = distance < 0 ? set_operation::difference : set_operation::union_;
     KILN_TRY(auto parts, put_together(on, std::move(both), {"spatial_buffer", worlds, rows, what}, rows));
     KILN_TRY(parts.validity, on.room<std::uint8_t>((rows + 7) / 8));

@@ -3,7 +3,9 @@
 
 #include "spatial/overlay/arrangement.hpp"
 #include "spatial/overlay/overlay.hpp"
+#include "spatial/overlay/row_chunks.hpp"
 #include "spatial/overlay_clip.cuh"
+#include "spatial/overlay_noding.cuh"
 #include "spatial/remade.hpp"
 #include "spatial/row_room.hpp"
 #include "spatial/row_shapes.cuh"
@@ -18,17 +20,69 @@ namespace {
 // Asked once for every segment or point.
 constexpr cell_options clip_cells{.cells_per_edge = 1, .split_above = 64, .edges_per_cell = 16};
 
-result<geometry_parts> lines_in_areas(queue& on, kept_layer const& lines, kept_layer const& areas) {
-    KILN_TRY(auto both, kept_layer::joined(on, areas, lines));
-    KILN_TRY(auto const divided, arrangement::noded_layer(on, std::move(both)));
-    auto const& noded = divided.layer;
-    KILN_TRY(auto const cells, kept_cells::make(on, noded, clip_cells));
-    auto const l = noded.view();
-    auto const n = noded.vertices(), rows = lines.rows();
+// Areas and lines that are divided where they meet, and which segments of the lines stay.
+struct divided_lines {
+    kept_layer layer;
+    buffer<std::uint32_t> owned;
+    buffer<std::int32_t> stays;
+};
+result<divided_lines> staying_lines(queue& on, arrangement::noded_paths of) {
+    tell_how_divided("spatial_overlay", of.unrest);
+    KILN_TRY(auto const cells, kept_cells::make(on, of.layer, clip_cells));
+    auto const n = of.layer.vertices();
     KILN_TRY(auto stays, on.room<std::int32_t>(n));
-    KILN_CHECK(on.launch(clip_segments{l, cells.view(), stays.data()}, n));
+    KILN_CHECK(on.launch(clip_segments{of.layer.view(), cells.view(), stays.data()}, n));
+    return divided_lines{std::move(of.layer), std::move(of.owned), std::move(stays)};
+}
+
+// Lines that do not come to rest beside the areas are divided by themselves, on a grid, so that others are what they are without them.
+result<divided_lines> divide_lines(queue& on, kept_layer const& lines, kept_layer const& areas) {
+    using unrest = arrangement::unrest;
+    auto const first_line = areas.rows(), rows = first_line + lines.rows();
+    KILN_TRY(auto const both, kept_layer::joined(on, areas, lines));
+    KILN_TRY(auto divided, arrangement::noded_layer(on, both, unrest::is_told));
+    if (divided.restless.empty()) return staying_lines(on, std::move(divided));
+    KILN_TRY(auto which, on.room<std::int32_t>(2 * rows));
+    auto const without = which.first(rows), alone = which.part(rows, rows);
+    KILN_CHECK(on.launch(part_restless{divided.restless.data(), first_line, without.data(), alone.data()}, rows));
+    auto const some = [&](buffer<std::int32_t> const& chosen, unrest how) -> result<arrangement::noded_paths> {
+        KILN_TRY(auto own, both.without(on, chosen));
+        return arrangement::noded_layer(on, std::move(own), how);
+    };
+    KILN_TRY(auto quiet, some(without, unrest::is_told));
+    if (!quiet.restless.empty()) {  // not because of these lines
+        KILN_TRY(auto all, arrangement::noded_layer(on, both, unrest::is_snapped));
+        return staying_lines(on, std::move(all));
+    }
+    KILN_TRY(auto rest, some(alone, unrest::is_snapped));
+    KILN_TRY(auto const a, staying_lines(on, std::move(quiet)));
+    KILN_TRY(auto const b, staying_lines(on, std::move(rest)));
+    // The areas of the one, and each line of where it was divided.
+    KILN_TRY(auto const end_to_end_layers, kept_layer::joined(on, a.layer, b.layer));
+    KILN_TRY(auto source, on.room<std::int32_t>(rows));
+    KILN_CHECK(on.launch(choose_divided{without.data(), rows, source.data()}, rows));
+    KILN_TRY(auto chosen, end_to_end_layers.choose(on, source));
+    KILN_TRY(auto const owned, end_to_end(on, std::vector{a.owned, b.owned}));
+    KILN_TRY(auto const stays, end_to_end(on, std::vector{a.stays, b.stays}));
+    divided_lines out;
+    auto const n = chosen.layer.vertices();
+    auto const l = chosen.layer.view();
+    KILN_TRY(out.owned, on.room<std::uint32_t>(n));
+    KILN_TRY(out.stays, on.room<std::int32_t>(n));
+    KILN_CHECK(on.launch(choose_asking{l, chosen.shift.data(), owned.data(), out.owned.data()}, n));
+    KILN_CHECK(on.launch(choose_asking{l, chosen.shift.data(), reinterpret_cast<u32 const*>(stays.data()),
+                                       reinterpret_cast<u32*>(out.stays.data())},
+                         n));
+    out.layer = std::move(chosen.layer);
+    return out;
+}
+
+result<geometry_parts> lines_in_areas(queue& on, kept_layer const& lines, kept_layer const& areas) {
+    KILN_TRY(auto const divided, divide_lines(on, lines, areas));
+    auto const l = divided.layer.view();
+    auto const n = divided.layer.vertices(), rows = lines.rows();
     KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
-    clipped_lines const of{l, divided.owned.data(), stays.data()};
+    clipped_lines const of{l, divided.owned.data(), divided.stays.data()};
     KILN_CHECK(on.launch(count_clipped_parts{of, raw(place)}, n));
     KILN_TRY(auto const total, on.total_sync(place));
     KILN_TRY(auto out, room_for_lines(on, rows, total));

@@ -8,12 +8,21 @@ namespace kiln::spatial {
 
 using namespace kiln_spatial;
 
+namespace {
+
+world_slots slots_of(kept_elements const& of) {
+    if (of.world_first.empty()) return {nullptr, nullptr, 0};
+    return {of.worlds.number.data(), of.world_first.data(), static_cast<i32>(of.worlds.count)};
+}
+
+}  // namespace
+
 result<found_divisions> find_divisions(queue& on, division_question const& what, std::uint32_t const* asks,
                                        buffer<std::uint32_t> const& moved) {
     found_divisions out;
     auto const& elements = what.of.elements();
-    meeting_search const search{what.of.view(), elements.tree.view(), elements.in_order.data(), what.worlds,
-                                asks,           {what.roles}};
+    meeting_search const search{what.of.view(), elements.tree.view(), elements.in_order.data(), elements.worlds.data(),
+                                asks,           {what.roles},         slots_of(elements)};
     auto const leaves = (elements.tree.size() + 7) / 8;
     if (leaves == 0) return out;
     KILN_TRY(auto kept, on.room<std::uint64_t>(leaves * meetings_kept));
@@ -33,10 +42,9 @@ result<found_divisions> find_divisions(queue& on, division_question const& what,
     KILN_TRY(auto points, on.room<point>(2 * pairs));
     KILN_TRY(auto counts, on.room<std::int64_t>(pairs + 1));
     division_pair const found{segments.data(), points.data()};
-    coordinate_grid const grid{what.grid == 0 ? 0 : 1 / what.grid};
-    KILN_CHECK(on.launch(
-        kiln_spatial::find_divisions{what.of.view(), left.data(), right.data(), found, grid, raw(counts), moved.data()},
-        pairs));
+    KILN_CHECK(on.launch(kiln_spatial::find_divisions{what.of.view(), left.data(), right.data(), found, what.grids,
+                                                      raw(counts), moved.data()},
+                         pairs));
     KILN_TRY(auto const total, on.total_sync(counts));
     out.count = static_cast<std::size_t>(total);
     KILN_TRY(out.segment_of, on.room<std::int32_t>(out.count));
@@ -54,8 +62,8 @@ result<found_divisions> find_hot(queue& on, division_question const& what, found
     auto const& elements = what.of.elements();
     auto const vertices = which == hot_vertices::all ? what.of.vertices() : 0;
     hot_search const search{
-        what.of.view(), elements.tree.view(), elements.in_order.data(),    what.worlds, {1 / what.grid},
-        vertices,       crossings.at.data(),  crossings.segment_of.data(), {what.roles}};
+        what.of.view(), elements.tree.view(), elements.in_order.data(),    elements.worlds.data(), what.grids,
+        vertices,       crossings.at.data(),  crossings.segment_of.data(), {what.roles},           slots_of(elements)};
     auto const n = vertices + crossings.count;
     if (n == 0) return out;
     KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
@@ -71,15 +79,15 @@ result<found_divisions> find_hot(queue& on, division_question const& what, found
     return out;
 }
 
-result<found_divisions> all_at_once::crossings(queue& home, kept_layer& of, buffer<std::int32_t> const& worlds,
+result<found_divisions> all_at_once::crossings(queue& home, kept_layer& of, kept_worlds const& worlds,
                                                buffer<std::uint32_t> const& asks, buffer<std::uint32_t> const& moved) {
-    KILN_CHECK(of.keep_elements(home));
-    return find_divisions(home, {of, numbers_of_worlds(worlds)}, asks.empty() ? nullptr : asks.data(), moved);
+    KILN_CHECK(of.keep_elements(home, worlds));
+    return find_divisions(home, {of}, asks.empty() ? nullptr : asks.data(), moved);
 }
-result<found_divisions> all_at_once::squares(queue& home, kept_layer& of, buffer<std::int32_t> const& worlds,
-                                             double grid, hot_vertices which) {
-    KILN_CHECK(of.keep_elements(home));
-    division_question const what{of, numbers_of_worlds(worlds), grid};
+result<found_divisions> all_at_once::squares(queue& home, kept_layer& of, kept_worlds const& worlds,
+                                             kept_grids const& grids, hot_vertices which) {
+    KILN_CHECK(of.keep_elements(home, worlds));
+    division_question const what{of, grids.view()};
     KILN_TRY(auto const moved, home.filled<std::uint32_t>(of.vertices(), 0));
     KILN_TRY(auto const found, find_divisions(home, what, nullptr, moved));
     return find_hot(home, what, found, which);

@@ -3,8 +3,18 @@
 #pragma once
 
 #include "spatial/kept_layer.hpp"
+#include "spatial/overlay_noding.cuh"
 
 namespace kiln::spatial {
+
+// The grids that rows are on.
+struct kept_grids {
+    double step = 0;             // of all; else the coarsest of them
+    buffer<double> scales = {};  // by row, where worlds have their own: 1 / step
+    [[nodiscard]] kiln_spatial::row_grids view() const noexcept {
+        return {step == 0 ? 0 : 1 / step, scales.empty() ? nullptr : scales.data()};
+    }
+};
 
 // Segments with places on them, or next to them, in no particular order.
 struct found_divisions {
@@ -14,11 +24,10 @@ struct found_divisions {
     buffer<kiln_spatial::point> at;
 };
 
-// What is asked of a layer that has its elements. Rows of different worlds do not meet, those of a negative one meet nothing.
+// What is asked of a layer that has its elements, by their worlds: rows of different ones do not meet, those of a negative one meet nothing.
 struct division_question {
     kept_layer const& of;
-    std::int32_t const* worlds = nullptr;  // by row; null: all are in one
-    double grid = 0;
+    kiln_spatial::row_grids grids = {};
     std::uint8_t const* roles = nullptr;  // row_role, by row; null: all are own rows
 };
 // Pairs of segments that meet otherwise than in common ends. `asks`, by segment: pairs of which neither does have been asked;
@@ -35,25 +44,19 @@ class division_source {
 public:
     virtual ~division_source() = default;
     // Of a layer where `home` runs, as above.
-    [[nodiscard]] virtual result<found_divisions> crossings(queue& home, kept_layer& of,
-                                                            buffer<std::int32_t> const& worlds,
+    [[nodiscard]] virtual result<found_divisions> crossings(queue& home, kept_layer& of, kept_worlds const& worlds,
                                                             buffer<std::uint32_t> const& asks,
                                                             buffer<std::uint32_t> const& moved) = 0;
-    [[nodiscard]] virtual result<found_divisions> squares(queue& home, kept_layer& of,
-                                                          buffer<std::int32_t> const& worlds, double grid,
-                                                          hot_vertices which) = 0;
+    [[nodiscard]] virtual result<found_divisions> squares(queue& home, kept_layer& of, kept_worlds const& worlds,
+                                                          kept_grids const& grids, hot_vertices which) = 0;
 };
 class all_at_once final : public division_source {
 public:
-    [[nodiscard]] result<found_divisions> crossings(queue& home, kept_layer& of, buffer<std::int32_t> const& worlds,
+    [[nodiscard]] result<found_divisions> crossings(queue& home, kept_layer& of, kept_worlds const& worlds,
                                                     buffer<std::uint32_t> const& asks,
                                                     buffer<std::uint32_t> const& moved) override;
-    [[nodiscard]] result<found_divisions> squares(queue& home, kept_layer& of, buffer<std::int32_t> const& worlds,
-                                                  double grid, hot_vertices which) override;
+    [[nodiscard]] result<found_divisions> squares(queue& home, kept_layer& of, kept_worlds const& worlds,
+                                                  kept_grids const& grids, hot_vertices which) override;
 };
-// The numbers of rows' worlds, or null where there are none.
-[[nodiscard]] inline std::int32_t const* numbers_of_worlds(buffer<std::int32_t> const& worlds) noexcept {
-    return worlds.empty() ? nullptr : worlds.data();
-}
 
 }  // namespace kiln::spatial

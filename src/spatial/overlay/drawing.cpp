@@ -196,9 +196,11 @@ result<void> drawing::put_in_order(rings& of) {
 
 result<void> drawing::find_shells_of_holes(rings& of) {
     KILN_TRY(auto const layer, kept_layer::of_rings(on_, of.at, of.first, of.ring_of));
+    auto const worth_it = of_.worlds().empty() ? kept_worlds::many : of_.worlds().worth_it;
+    kept_worlds const results{of.result, of.result, results_, worth_it, results_ >= worth_it};
     KILN_TRY(auto const cells,
-             kept_cells::make(on_, layer, {.cells_per_edge = 1, .split_above = 64, .edges_per_cell = 16}));
-    shells_around const around{of.view(), raw(of.lowest), of.is_shell.data(), of.counts(), cells.view()};
+             kept_cells::make(on_, layer, {.cells_per_edge = 1, .split_above = 64, .edges_per_cell = 16}, results));
+    shells_around const around{of.view(), raw(of.lowest), of.is_shell.data(), of.counts(), cells.by_world()};
     KILN_TRY(auto depth, on_.room<std::int32_t>(of.count));
     KILN_CHECK(on_.launch(shell_depths{around, depth.data()}, of.count));
     return on_.launch(innermost_shells{around, depth.data(), of.shell.data()}, of.count);
@@ -235,19 +237,27 @@ result<geometry_parts> drawing::assemble(rings const& of, std::size_t rows, std:
     return out;
 }
 
-result<kept_layer> kept_layer::of_rings(queue& on, buffer<point> at, buffer<std::int32_t> first,
-                                        buffer<std::int32_t> ring_of) {
+result<kept_layer> kept_layer::of_paths(queue& on, path_rows of, path_kind what) {
     kept_layer out;
-    out.rows_ = first.size() - 1;
-    out.at_ = std::move(at), out.path_first_ = std::move(first), out.path_of_ = std::move(ring_of);
+    out.rows_ = of.first.size() - 1;
+    out.at_ = std::move(of.at), out.path_first_ = std::move(of.first), out.path_of_ = std::move(of.path_of);
     KILN_TRY(out.row_of_, on.room<std::int32_t>(out.rows_));
     KILN_TRY(out.row_first_, on.room<std::int32_t>(out.rows_ + 1));
     KILN_TRY(out.kind_, on.room<std::uint8_t>(out.rows_));
     KILN_TRY(out.state_, on.room<std::uint8_t>(out.rows_));
-    KILN_CHECK(
-        on.launch(ring_rows{out.row_of_.data(), out.row_first_.data(), out.kind_.data(), out.state_.data(), out.rows_},
-                  out.rows_ + 1));
+    KILN_CHECK(on.launch(
+        ring_rows{out.row_of_.data(), out.row_first_.data(), out.kind_.data(), out.state_.data(), out.rows_, what},
+        out.rows_ + 1));
     return out;
+}
+
+result<kept_layer> kept_layer::of_rings(queue& on, buffer<point> at, buffer<std::int32_t> first,
+                                        buffer<std::int32_t> ring_of) {
+    return of_paths(on, {std::move(at), std::move(first), std::move(ring_of)}, ring_path);
+}
+result<kept_layer> kept_layer::of_lines(queue& on, buffer<point> at, buffer<std::int32_t> first,
+                                        buffer<std::int32_t> line_of) {
+    return of_paths(on, {std::move(at), std::move(first), std::move(line_of)}, line_path);
 }
 
 }  // namespace kiln::spatial

@@ -97,9 +97,12 @@ std::vector<std::int32_t> numbers_from(std::int32_t first, std::size_t n) {
     return out;
 }
 
-error too_large(std::string_view what, std::size_t items, chunk_places const& in) {
-    return fail(errc::out_of_memory, "{} with what it meets may need {} bytes, of {}", what,
-                items * chunk_places::bytes_of_item, in.most_bytes);
+std::string name_of_overlaid(std::int32_t row, std::size_t left_rows) {
+    auto const left = static_cast<std::int32_t>(left_rows);
+    return row < left ? fmt::format("overlay: left row {}", row) : fmt::format("overlay: right row {}", row - left);
+}
+std::function<std::string(std::int32_t)> names_of_rows(std::string operation) {
+    return [operation](std::int32_t row) { return fmt::format("{}: row {}", operation, row); };
 }
 
 // ---- Overlay ----
@@ -171,9 +174,7 @@ private:
         auto const items = near_.items(lefts) + near_.items(rights);
         if (!by_.in.fits(items)) {
             auto const& own = (parts & (right_parts | right_rows)) != 0 ? rights : lefts;
-            auto const number = is_left(own[0]) ? own[0] : own[0] - left_rows_;
-            return too_large(fmt::format("overlay: {} row {}", is_left(own[0]) ? "left" : "right", number), items,
-                             by_.in);
+            return too_large(name_of_overlaid(own[0], static_cast<std::size_t>(left_rows_)), items, by_.in);
         }
         auto rows = lefts;
         rows.insert(rows.end(), rights.begin(), rights.end());
@@ -233,13 +234,15 @@ private:
     std::vector<std::int32_t> rows_;
 };
 
+using world_namer = std::function<std::string(std::size_t world)>;
+
 // Worlds of a divided layer, some at a time: draw(arrangement of them, question, how many).
 class world_chunks {
 public:
     static result<world_chunks> make(chunk_places const& in, arrangement const& divided,
-                                     buffer<std::int32_t> const& worlds, std::size_t count) {
+                                     buffer<std::int32_t> const& worlds, std::size_t count, world_namer names) {
         KILN_TRY(auto near, row_neighbours::make(in, divided.noded(), worlds));
-        return world_chunks{in, divided.noded(), std::move(near), count};
+        return world_chunks{in, divided, std::move(near), count, std::move(names)};
     }
 
     template <class Draw>
@@ -260,15 +263,22 @@ public:
     [[nodiscard]] std::size_t chunks() const noexcept { return chunks_; }
 
 private:
-    world_chunks(chunk_places const& in, kept_layer const& of, row_neighbours near, std::size_t count)
-        : in_{in}, of_{of}, near_{std::move(near)}, by_world_{near_.worlds(), count}, count_{count} {}
+    world_chunks(chunk_places const& in, arrangement const& divided, row_neighbours near, std::size_t count,
+                 world_namer names)
+        : in_{in},
+          of_{divided.noded()},
+          worth_it_{divided.worlds().worth_it},
+          near_{std::move(near)},
+          by_world_{near_.worlds(), count},
+          names_{std::move(names)},
+          count_{count} {}
 
     template <class Draw>
     result<void> draw_some(std::size_t first, std::size_t last, Draw const& draw) {
         auto rows = by_world_.of(first, last);
         auto const items = near_.items(rows);
         if (!in_.fits(items))
-            return fail(errc::out_of_memory, "dissolve: the rows of key {} may need {} bytes, of {}", first,
+            return fail(errc::out_of_memory, "{} may need {} bytes, of {}", names_(first),
                         items * chunk_places::bytes_of_item, in_.most_bytes);
         KILN_TRY(auto const chosen, uploaded(in_.home, in_.on, rows));
         KILN_TRY(auto const some, of_.choose(in_.home, chosen));
@@ -276,7 +286,7 @@ private:
         for (auto& row : rows) row = near_.worlds()[static_cast<std::size_t>(row)] - static_cast<std::int32_t>(first);
         world_question how{"spatial_dissolve"};
         KILN_TRY(how.worlds, uploaded(in_.work, in_.on, rows));
-        KILN_TRY(auto const in, arrangement::of_divided(in_.work, std::move(layer), how.worlds));
+        KILN_TRY(auto const in, arrangement::of_divided(in_.work, std::move(layer), {how.worlds, worth_it_}));
         KILN_CHECK(draw(in, how, last - first));
         ++chunks_;
         return {};
@@ -284,8 +294,10 @@ private:
 
     chunk_places const& in_;
     kept_layer const& of_;
+    std::size_t worth_it_;
     row_neighbours near_;
     rows_of_worlds by_world_;
+    world_namer names_;
     std::size_t count_, chunks_ = 0;
 };
 
@@ -300,9 +312,9 @@ result<overlay_rows> overlaid_in_chunks(chunked_call const& by, geometries const
         return kept_layer::joined(home, a, b);
     };
     KILN_TRY(auto both, joined());
-    divisions_in_chunks dividing{by.in};
+    divisions_in_chunks dividing{by.in, [&](std::int32_t row) { return name_of_overlaid(row, left.rows()); }};
     KILN_TRY(auto const divided, arrangement::divided(home, std::move(both), {}, how.grid, dividing));
-    tell_how_divided("spatial_overlay", divided, how.grid);
+    tell_how_divided("spatial_overlay", divided.found_unrest());
     KILN_TRY(auto near, row_neighbours::make(by.in, divided.noded(), {}));
     overlay_drawer drawing{by, divided.noded(), std::move(near), left.rows()};
     KILN_TRY(auto out, drawing.draw(parts_of(what)));
@@ -316,10 +328,14 @@ result<geometries> dissolved_in_chunks(chunked_call const& by, geometries const&
     KILN_TRY(auto l, kept_layer::distinct(home, of));
     KILN_TRY(auto const worlds, home.room<std::int32_t>(of.rows()));
     KILN_CHECK(home.launch(worlds_of_keys{key.data(), static_cast<i32>(keys), worlds.data()}, of.rows()));
-    divisions_in_chunks dividing{by.in};
-    KILN_TRY(auto const divided, arrangement::divided(home, std::move(l), worlds, 0, dividing));
-    tell_how_divided("spatial_dissolve", divided, 0);
-    KILN_TRY(auto chunks, world_chunks::make(by.in, divided, worlds, keys));
+    divisions_in_chunks dividing{by.in, names_of_rows("dissolve")};
+    KILN_TRY(auto const divided, arrangement::divided(home, std::move(l), {worlds, kept_worlds::many}, 0, dividing));
+    tell_how_divided("spatial_dissolve", divided.found_unrest());
+    auto const name = [keys](std::size_t key) {
+        return keys == 1 ? std::string{"dissolve: all rows together"}
+                         : fmt::format("dissolve: the rows of key {}", key);
+    };
+    KILN_TRY(auto chunks, world_chunks::make(by.in, divided, worlds, keys, name));
     pieces_end_to_end rows{by};
     KILN_CHECK(chunks.each([&](arrangement const& in, world_question const& how, std::size_t n) -> result<void> {
         KILN_TRY(auto piece, put_together(by.in.work, in, how, n));
@@ -337,11 +353,12 @@ result<mended_rows> mended_in_chunks(chunked_call const& by, geometries const& o
     KILN_TRY(auto areas, areas_of_rows(home, of));
     KILN_TRY(auto const states, brought_sync(to, by.in.on, areas.layer.states()));
     KILN_TRY(auto const shrunk, brought_sync(to, by.in.on, areas.shrunk));
-    divisions_in_chunks dividing{by.in};
-    KILN_TRY(auto const divided, arrangement::divided(home, std::move(areas.layer), areas.worlds, 0, dividing));
-    tell_how_divided("spatial_dissolve", divided, 0);
+    divisions_in_chunks dividing{by.in, names_of_rows("make_valid")};
+    KILN_TRY(auto const divided, arrangement::divided(home, std::move(areas.layer), {areas.worlds}, 0, dividing));
+    tell_how_divided("spatial_dissolve", divided.found_unrest());
     KILN_TRY(auto const crossed, brought_sync(to, by.in.on, divided.crossed_rows()));
-    KILN_TRY(auto chunks, world_chunks::make(by.in, divided, areas.worlds, n));
+    KILN_TRY(auto chunks, world_chunks::make(by.in, divided, areas.worlds, n,
+                                             [](std::size_t row) { return fmt::format("make_valid: row {}", row); }));
     pieces_end_to_end rows{by};
     std::vector<buffer<std::uint64_t>> before, after;
     auto const marks = [&](kept_layer const& of_some) -> result<buffer<std::uint64_t>> {

@@ -42,8 +42,6 @@ std::uint32_t parts_of(overlay_kind what) noexcept {
     return 0;
 }
 
-namespace {
-
 result<void> require_areas(std::string_view operation, geometries const& of) {
     auto const is_area = [](family kind) { return kind == family::polygon || kind == family::multipolygon; };
     bool good = of.empty() || is_area(of.kind());
@@ -60,21 +58,20 @@ result<void> require_areas(std::string_view operation, geometries const& of) {
     return fail(errc::unsupported, "{}: polygons and multipolygons are needed, not {}", operation, name_of(of.kind()));
 }
 
-}  // namespace
-
-void tell_how_divided(std::string_view operation, arrangement const& of, double asked) {
-    if (of.moved_again() > 0)
+void tell_how_divided(std::string_view operation, arrangement::unrest_found const& found) {
+    if (found.moved_again > 0)
         event_log::process().emit({.kind = event_kind::note,
                                    .unit = operation,
                                    .reason = "divided-again",
                                    .detail = "segments onto which rounded crossings had moved others",
-                                   .value = static_cast<std::int64_t>(of.moved_again())});
-    if (of.grid() != asked)
+                                   .value = static_cast<std::int64_t>(found.moved_again)});
+    if (found.snapped > 0)
         event_log::process().emit(
             {.kind = event_kind::note,
              .unit = operation,
              .reason = "snapped",
-             .detail = fmt::format("rounded crossings did not come to rest: on a grid of {}", of.grid())});
+             .detail = fmt::format("rounded crossings did not come to rest: on a grid of {}", found.grid),
+             .value = static_cast<std::int64_t>(found.snapped)});
 }
 
 namespace {
@@ -98,8 +95,8 @@ result<result_borders> borders_of(queue& on, arrangement const& in, arrangement:
 }
 
 result<arrangement> arranged_in_worlds(queue& on, kept_layer of, world_question const& how) {
-    KILN_TRY(auto out, arrangement::make(on, std::move(of), how.worlds, how.grid));
-    tell_how_divided(how.operation, out, how.grid);
+    KILN_TRY(auto out, arrangement::make(on, std::move(of), {how.worlds, how.worth_it}, how.grid));
+    tell_how_divided(how.operation, out.found_unrest());
     return out;
 }
 
@@ -161,7 +158,7 @@ result<arrangement> arranged(queue& on, geometries const& left, geometries const
     KILN_TRY(auto const b, kept_layer::distinct(on, right));
     KILN_TRY(auto both, kept_layer::joined(on, a, b));
     KILN_TRY(auto out, arrangement::make(on, std::move(both), {}, grid));
-    tell_how_divided("spatial_overlay", out, grid);
+    tell_how_divided("spatial_overlay", out.found_unrest());
     return out;
 }
 
@@ -252,7 +249,9 @@ result<geometries> dissolved_rows(queue& on, geometries const& of, buffer<std::i
     KILN_TRY(auto l, kept_layer::distinct(on, of));
     KILN_TRY(auto worlds, on.room<std::int32_t>(of.rows()));
     KILN_CHECK(on.launch(worlds_of_keys{key.data(), static_cast<i32>(keys), worlds.data()}, of.rows()));
-    KILN_TRY(auto parts, put_together(on, std::move(l), {"spatial_dissolve", worlds}, keys));
+    KILN_TRY(auto parts,
+             put_together(on, std::move(l),
+                          {.operation = "spatial_dissolve", .worlds = worlds, .worth_it = kept_worlds::many}, keys));
     return geometries::make(std::move(parts));
 }
 

@@ -15,6 +15,7 @@ struct world_question {
     std::size_t left_rows = 0;
     kiln_spatial::set_operation what = kiln_spatial::set_operation::union_;
     double grid = 0;
+    std::size_t worth_it = kept_worlds::always;  // so many worlds are kept apart
 };
 // A row for every world from 0 to before `rows`.
 [[nodiscard]] result<geometry_parts> put_together(queue& on, kept_layer of, world_question const& how,
@@ -22,12 +23,15 @@ struct world_question {
 [[nodiscard]] result<geometry_parts> put_together(queue& on, arrangement const& in, world_question const& how,
                                                   std::size_t rows);
 
+// errc::unsupported where other rows than polygons and multipolygons are there.
+[[nodiscard]] result<void> require_areas(std::string_view operation, geometries const& of);
+
 // overlay_parts of a kind, and those of two layers that are arranged, ready to be drawn or measured.
 [[nodiscard]] std::uint32_t parts_of(overlay_kind what) noexcept;
 [[nodiscard]] result<drawing> ordered_parts(queue& on, arrangement const& in, std::size_t left_rows,
                                             std::uint32_t parts);
-// Rounded crossings that made others cross are told, and so is a grid that nobody asked for.
-void tell_how_divided(std::string_view operation, arrangement const& of, double asked);
+// Rounded crossings that made others cross are told, and so is what is on a grid that nobody asked for.
+void tell_how_divided(std::string_view operation, arrangement::unrest_found const& found);
 // Areas of a distinct layer, each in a world of its own, to be drawn anew. Rows that are none stay, without paths.
 struct areas_to_draw {
     kept_layer layer;

@@ -73,19 +73,10 @@ result<std::vector<T>> values_here(stream_ref on, buffer<T> const& of) {
     return std::vector<T>(here.host_span().begin(), here.host_span().end());
 }
 
-// As far as coordinates of this size may be off by rounding to a grid that is finer than they are.
-double rounding_at(std::span<box const> boxes) {
-    double most = 0;
-    for (auto const& b : boxes)
-        if (b.min_x <= b.max_x)
-            most = std::max({most, std::abs(b.min_x), std::abs(b.min_y), std::abs(b.max_x), std::abs(b.max_y)});
-    return std::ldexp(most, -48);
-}
-
 }  // namespace
 
 result<row_neighbours> row_neighbours::make(chunk_places const& in, kept_layer const& of,
-                                            buffer<std::int32_t> const& worlds, double apart) {
+                                            buffer<std::int32_t> const& worlds, kept_grids const& grids) {
     row_neighbours out;
     KILN_TRY(auto const boxes, of.row_boxes(in.home));
     KILN_TRY(out.boxes_, values_here(in.on, boxes));
@@ -95,11 +86,19 @@ result<row_neighbours> row_neighbours::make(chunk_places const& in, kept_layer c
     if (!worlds.empty()) {
         KILN_TRY(out.worlds_, values_here(in.on, worlds));
     }
-    if (apart > 0) out.apart_ = apart + rounding_at(out.boxes_);
+    out.step_ = grids.step;
+    if (!grids.scales.empty()) {
+        KILN_TRY(out.scales_, values_here(in.on, grids.scales));
+    }
     std::vector<box> there;
     for (std::int32_t row = 0; row < static_cast<std::int32_t>(out.rows()); ++row)
         if (out.items(row) > 0) out.in_tree_.push_back(row), there.push_back(out.boxes_[static_cast<std::size_t>(row)]);
     out.tree_ = host_tree{there};
+    if (!out.worlds_.empty()) {
+        out.by_world_ = out.in_tree_;
+        std::ranges::stable_sort(out.by_world_, {},
+                                 [&](std::int32_t row) { return out.worlds_[static_cast<std::size_t>(row)]; });
+    }
     out.seen_.assign(out.rows(), 0);
     return out;
 }
@@ -145,6 +144,11 @@ result<void> row_neighbours::in_chunks(chunk_places const& in, std::span<std::in
     return {};
 }
 
+error too_large(std::string_view what, std::size_t items, chunk_places const& in) {
+    return fail(errc::out_of_memory, "{} with what it meets may need {} bytes, of {}", what,
+                items * chunk_places::bytes_of_item, in.most_bytes);
+}
+
 result<void> halved_where_too_large(std::size_t first, std::size_t last, row_neighbours::range_user const& use) {
     auto done = use(first, last);
     if (done || done.error().code() != errc::out_of_memory || last - first < 2) return done;
@@ -160,25 +164,31 @@ struct divisions_in_chunks::chunk {
     chosen_layer home;
     kept_layer work;
     buffer<std::uint8_t> roles;
-    buffer<std::int32_t> worlds;
-    [[nodiscard]] division_question question(double grid) const noexcept {
-        return {work, numbers_of_worlds(worlds), grid, roles.data()};
-    }
+    kept_grids grids;
+    [[nodiscard]] division_question question() const noexcept { return {work, grids.view(), roles.data()}; }
 };
 
 result<divisions_in_chunks::chunk> divisions_in_chunks::taken(kept_layer const& of, std::vector<std::int32_t> rows,
                                                               std::vector<std::uint8_t> const& roles,
-                                                              std::vector<std::int32_t> const& worlds) {
+                                                              row_neighbours const& near, std::size_t worth_it) {
     chunk out;
     KILN_TRY(auto const chosen, uploaded(in_.home, in_.on, rows));
     KILN_TRY(out.home, of.choose(in_.home, chosen));
     KILN_TRY(out.work, out.home.layer.brought_sync(in_.work, in_.on));
     KILN_TRY(out.roles, uploaded(in_.work, in_.on, roles));
-    if (!worlds.empty()) {
-        for (auto& row : rows) row = worlds[static_cast<std::size_t>(row)];
-        KILN_TRY(out.worlds, uploaded(in_.work, in_.on, rows));
+    out.grids.step = near.step();
+    if (!near.scales().empty()) {
+        std::vector<double> scales;
+        for (auto const row : rows) scales.push_back(near.scales()[static_cast<std::size_t>(row)]);
+        KILN_TRY(out.grids.scales, uploaded(in_.work, in_.on, scales));
     }
-    KILN_CHECK(out.work.keep_elements(in_.work));
+    kept_worlds own;
+    if (!near.worlds().empty()) {
+        for (auto& row : rows) row = near.worlds()[static_cast<std::size_t>(row)];
+        KILN_TRY(auto of_row, uploaded(in_.work, in_.on, rows));
+        KILN_TRY(own, kept_worlds::make(in_.work, std::move(of_row), worth_it));
+    }
+    KILN_CHECK(out.work.keep_elements(in_.work, own));
     return out;
 }
 
@@ -242,14 +252,13 @@ result<void> divisions_in_chunks::require_room(row_neighbours const& near, std::
                                                std::span<std::int32_t const> others) const {
     auto const items = near.items(own) + near.items(others);
     if (in_.fits(items)) return {};
-    return fail(errc::out_of_memory, "overlay: {} vertices that may meet may need {} bytes, of {}", items,
-                items * chunk_places::bytes_of_item, in_.most_bytes);
+    return too_large(name_of_(own[0]), items, in_);
 }
 
-result<found_divisions> divisions_in_chunks::crossings(queue& home, kept_layer& of, buffer<std::int32_t> const& worlds,
+result<found_divisions> divisions_in_chunks::crossings(queue& home, kept_layer& of, kept_worlds const& worlds,
                                                        buffer<std::uint32_t> const& asks,
                                                        buffer<std::uint32_t> const& moved) {
-    KILN_TRY(auto near, row_neighbours::make(in_, of, worlds));
+    KILN_TRY(auto near, row_neighbours::make(in_, of, worlds.of_row));
     std::vector<std::uint32_t> asking;
     if (!asks.empty()) {
         KILN_TRY(auto const rows, home.filled<std::uint32_t>(of.rows(), 0));
@@ -265,7 +274,7 @@ result<found_divisions> divisions_in_chunks::crossings(queue& home, kept_layer& 
         std::vector<std::uint8_t> roles(some.size(), own_role);
         roles.resize(some.size() + others.size(), held_against);
         some.insert(some.end(), others.begin(), others.end());
-        KILN_TRY(auto const c, taken(of, std::move(some), roles, near.worlds()));
+        KILN_TRY(auto const c, taken(of, std::move(some), roles, near, worlds.worth_it));
         auto const& l = c.home.layer;
         buffer<std::uint32_t> own_asks;
         if (!asks.empty()) {
@@ -276,7 +285,7 @@ result<found_divisions> divisions_in_chunks::crossings(queue& home, kept_layer& 
         }
         KILN_TRY(auto const own_moved, in_.work.filled<std::uint32_t>(l.vertices(), 0));
         KILN_TRY(auto const found,
-                 find_divisions(in_.work, c.question(0), asks.empty() ? nullptr : own_asks.data(), own_moved));
+                 find_divisions(in_.work, c.question(), asks.empty() ? nullptr : own_asks.data(), own_moved));
         KILN_TRY(auto const told, brought_sync(home, in_.on, own_moved));
         KILN_CHECK(home.launch(tell_moved{l.view(), c.home.shift.data(), told.data(), moved.data()}, l.vertices()));
         return bring_home(c, found);
@@ -300,10 +309,9 @@ result<found_divisions> divisions_in_chunks::crossings(queue& home, kept_layer& 
     return all_found();
 }
 
-result<found_divisions> divisions_in_chunks::squares(queue&, kept_layer& of, buffer<std::int32_t> const& worlds,
-                                                     double grid, hot_vertices which) {
-    // A crossing is rounded by half a step, and its square reaches half a step farther; this is twice as far.
-    KILN_TRY(auto near, row_neighbours::make(in_, of, worlds, 2 * grid));
+result<found_divisions> divisions_in_chunks::squares(queue&, kept_layer& of, kept_worlds const& worlds,
+                                                     kept_grids const& grids, hot_vertices which) {
+    KILN_TRY(auto near, row_neighbours::make(in_, of, worlds.of_row, grids));
     ranked_rows rows{of.rows()};
     for (std::int32_t row = 0; row < static_cast<std::int32_t>(of.rows()); ++row)
         if (near.items(row) > 0) rows.add(row);
@@ -316,10 +324,10 @@ result<found_divisions> divisions_in_chunks::squares(queue&, kept_layer& of, buf
         std::vector<std::uint8_t> roles(some.size(), own_row);
         for (auto const row : others) roles.push_back(rows.is_left(row, last) ? held_against : only_there);
         some.insert(some.end(), others.begin(), others.end());
-        KILN_TRY(auto const c, taken(of, std::move(some), roles, near.worlds()));
+        KILN_TRY(auto const c, taken(of, std::move(some), roles, near, worlds.worth_it));
         KILN_TRY(auto const moved, in_.work.filled<std::uint32_t>(c.work.vertices(), 0));
-        KILN_TRY(auto const crossings, find_divisions(in_.work, c.question(grid), nullptr, moved));
-        KILN_TRY(auto const hot, find_hot(in_.work, c.question(grid), crossings, which));
+        KILN_TRY(auto const crossings, find_divisions(in_.work, c.question(), nullptr, moved));
+        KILN_TRY(auto const hot, find_hot(in_.work, c.question(), crossings, which));
         KILN_CHECK(bring_home(c, hot));
         met += hot.crossings;
         return {};

@@ -6,8 +6,10 @@
 #include "spatial/overlay/divisions.hpp"
 #include "spatial/tree.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <span>
+#include <string>
 
 namespace kiln::spatial {
 
@@ -25,31 +27,41 @@ struct chunk_places {
     [[nodiscard]] static constexpr std::size_t bytes_to_take(std::size_t most) noexcept { return most - most / 8; }
 };
 
-// Which rows may meet: those of one world whose boxes do, or are at most so far apart. On the host.
+// Which rows may meet: those of one world whose boxes do, or do on their grids. On the host.
 class row_neighbours {
 public:
     [[nodiscard]] static result<row_neighbours> make(chunk_places const& in, kept_layer const& of,
-                                                     buffer<std::int32_t> const& worlds, double apart = 0);
+                                                     buffer<std::int32_t> const& worlds, kept_grids const& grids = {});
 
     [[nodiscard]] std::size_t rows() const noexcept { return boxes_.size(); }
     // Vertices, and one for the row; 0 for a row without any, and for one that is in no world.
     [[nodiscard]] std::size_t items(std::int32_t row) const noexcept;
     [[nodiscard]] std::size_t items(std::span<std::int32_t const> rows) const noexcept;
     [[nodiscard]] std::vector<std::int32_t> const& worlds() const noexcept { return worlds_; }  // empty: one
+    [[nodiscard]] double step() const noexcept { return step_; }
+    [[nodiscard]] std::vector<double> const& scales() const noexcept { return scales_; }  // empty: as the step is
     // Others that a row may meet, in no particular order.
     template <class Found>
     void each(std::int32_t row, Found found) const {
         if (items(row) == 0) return;
         auto const own = static_cast<std::size_t>(row);
-        auto const around = grown(boxes_[own]);
-        kiln_spatial::query_tree(tree_.view(), tree_.view().rough(around), [&](std::uint32_t slot) {
-            auto const other = static_cast<std::size_t>(in_tree_[tree_.view().item[slot]]);
+        auto const around = grown(own);
+        auto const look_at = [&](std::int32_t row_there) {
+            auto const other = static_cast<std::size_t>(row_there);
             auto const& box = boxes_[other];
             bool const meets = box.min_x <= around.max_x && box.max_x >= around.min_x && box.min_y <= around.max_y &&
                                box.max_y >= around.min_y;
             if (!meets || other == own) return;
-            if (worlds_.empty() || worlds_[other] == worlds_[own]) found(static_cast<std::int32_t>(other));
-        });
+            if (worlds_.empty() || worlds_[other] == worlds_[own]) found(row_there);
+        };
+        // Of a world with few rows these are gone through, however many others lie at their place.
+        auto const few = worlds_.empty() ? std::span<std::int32_t const>{} : rows_of_world(worlds_[own]);
+        if (!few.empty() && few.size() <= few_rows) {
+            for (auto const other : few) look_at(other);
+            return;
+        }
+        kiln_spatial::query_tree(tree_.view(), tree_.view().rough(around),
+                                 [&](std::uint32_t slot) { look_at(in_tree_[tree_.view().item[slot]]); });
     }
     // Those of several rows that are none of them and that `wanted` wants, each once and in order.
     using row_test = std::function<bool(std::int32_t row)>;
@@ -61,8 +73,19 @@ public:
                                          row_test const& wanted, range_user const& use);
 
 private:
-    [[nodiscard]] kiln_spatial::box grown(kiln_spatial::box const& b) const noexcept {
-        return {b.min_x - apart_, b.min_y - apart_, b.max_x + apart_, b.max_y + apart_};
+    static constexpr std::size_t few_rows = 64;
+    [[nodiscard]] std::span<std::int32_t const> rows_of_world(std::int32_t world) const noexcept {
+        auto const of = [this](std::int32_t row) { return worlds_[static_cast<std::size_t>(row)]; };
+        // Not equal_range(): clang 14 does not know what the library's has to give.
+        auto const first = std::ranges::lower_bound(by_world_, world, {}, of);
+        return {first, std::ranges::upper_bound(first, by_world_.end(), world, {}, of)};
+    }
+    // A crossing is rounded by half a step, and its square reaches half a step farther; this is three times as far, and coordinates are
+    // rounded by much less than what is left.
+    [[nodiscard]] kiln_spatial::box grown(std::size_t row) const noexcept {
+        auto const& b = boxes_[row];
+        double const apart = 3 * (scales_.empty() ? step_ : 1 / scales_[row]);
+        return {b.min_x - apart, b.min_y - apart, b.max_x + apart, b.max_y + apart};
     }
     [[nodiscard]] bool is_new(std::int32_t row) {
         return std::exchange(seen_[static_cast<std::size_t>(row)], turn_) != turn_;
@@ -71,12 +94,16 @@ private:
     std::vector<kiln_spatial::box> boxes_;
     std::vector<std::int32_t> first_;  // vertices before a row, one more
     std::vector<std::int32_t> worlds_;
-    double apart_ = 0;
-    std::vector<std::int32_t> in_tree_;  // rows with items
+    double step_ = 0;
+    std::vector<double> scales_;
+    std::vector<std::int32_t> in_tree_;   // rows with items
+    std::vector<std::int32_t> by_world_;  // the same by their worlds, where there are any
     host_tree tree_;
     std::vector<std::uint32_t> seen_;  // in which turn
     std::uint32_t turn_ = 0;
 };
+// A row that is named, where it needs more than there is with what it meets.
+[[nodiscard]] error too_large(std::string_view what, std::size_t items, chunk_places const& in);
 // Runs use(first, last); where that fails with errc::out_of_memory, of each half by itself.
 [[nodiscard]] result<void> halved_where_too_large(std::size_t first, std::size_t last,
                                                   row_neighbours::range_user const& use);
@@ -85,25 +112,29 @@ private:
 // chunks.
 class divisions_in_chunks final : public division_source {
 public:
-    explicit divisions_in_chunks(chunk_places const& in) noexcept : in_{in} {}
+    // `name_of` names rows where one needs more than there is: "overlay: left row 3".
+    using row_namer = std::function<std::string(std::int32_t row)>;
+    divisions_in_chunks(chunk_places const& in, row_namer name_of) : in_{in}, name_of_{std::move(name_of)} {}
 
-    [[nodiscard]] result<found_divisions> crossings(queue& home, kept_layer& of, buffer<std::int32_t> const& worlds,
+    [[nodiscard]] result<found_divisions> crossings(queue& home, kept_layer& of, kept_worlds const& worlds,
                                                     buffer<std::uint32_t> const& asks,
                                                     buffer<std::uint32_t> const& moved) override;
-    [[nodiscard]] result<found_divisions> squares(queue& home, kept_layer& of, buffer<std::int32_t> const& worlds,
-                                                  double grid, hot_vertices which) override;
+    [[nodiscard]] result<found_divisions> squares(queue& home, kept_layer& of, kept_worlds const& worlds,
+                                                  kept_grids const& grids, hot_vertices which) override;
     [[nodiscard]] std::size_t chunks() const noexcept { return chunks_; }
 
 private:
     struct chunk;
     [[nodiscard]] result<chunk> taken(kept_layer const& of, std::vector<std::int32_t> rows,
-                                      std::vector<std::uint8_t> const& roles, std::vector<std::int32_t> const& worlds);
+                                      std::vector<std::uint8_t> const& roles, row_neighbours const& near,
+                                      std::size_t worth_it);
     [[nodiscard]] result<void> bring_home(chunk const& from, found_divisions const& found);
     [[nodiscard]] result<found_divisions> all_found();
     [[nodiscard]] result<void> require_room(row_neighbours const& near, std::span<std::int32_t const> own,
                                             std::span<std::int32_t const> others) const;
 
     chunk_places const& in_;
+    row_namer name_of_;
     std::vector<buffer<std::int32_t>> segments_;
     std::vector<buffer<kiln_spatial::point>> places_;
     std::size_t chunks_ = 0;

@@ -19,39 +19,50 @@ namespace {
 // Levels are as many as the depth of the longest path's divisions; whether there are more is asked now and then.
 constexpr int levels_between_questions = 4;
 
-result<buffer<std::uint32_t>> fates_of_vertices(queue& on, kept_layer const& l, double tolerance) {
+}  // namespace
+
+result<path_spans> path_spans::begin(queue& on, kept_layer const& l) {
+    path_spans out;
     auto const n = l.vertices();
-    KILN_TRY(auto low, on.room<std::int32_t>(n));
-    KILN_TRY(auto high, on.room<std::int32_t>(n));
-    KILN_TRY(auto fate, on.room<std::uint32_t>(n));
-    vertex_spans const spans{low.data(), high.data(), fate.data()};
-    KILN_CHECK(on.launch(begin_spans{l.view(), spans}, n));
-    KILN_TRY(auto square, on.room<std::uint64_t>(n));
-    KILN_TRY(auto vertex, on.room<std::uint64_t>(n));
-    KILN_TRY(auto open, on.room<std::int64_t>(1));
+    KILN_TRY(out.low_, on.room<std::int32_t>(n));
+    KILN_TRY(out.high_, on.room<std::int32_t>(n));
+    KILN_TRY(out.fate_, on.room<std::uint32_t>(n));
+    KILN_TRY(out.square_, on.room<std::uint64_t>(n));
+    KILN_TRY(out.vertex_, on.room<std::uint64_t>(n));
+    KILN_TRY(out.open_, on.room<std::int64_t>(1));
+    KILN_CHECK(on.launch(begin_spans{l.view(), out.view()}, n));
+    return out;
+}
+
+result<void> path_spans::settle(queue& on, kept_layer const& l, double tolerance, std::uint32_t const* must) {
+    auto const n = l.vertices();
     for (std::int64_t left = 1; left > 0;) {
         for (int level = 0; level < levels_between_questions; ++level) {
-            KILN_CHECK(on.fill(square, ~0U));
-            KILN_CHECK(on.fill(vertex, ~0U));
-            KILN_CHECK(on.fill(open, 0));
+            KILN_CHECK(on.fill(square_, ~0U));
+            KILN_CHECK(on.fill(vertex_, ~0U));
+            KILN_CHECK(on.fill(open_, 0));
             for (i32 step = 0; step < 2; ++step)
-                KILN_CHECK(on.launch(find_farthest{l.view(), spans, step, raw(square), raw(vertex)}, n));
-            KILN_CHECK(
-                on.launch(split_spans{spans, raw(square), raw(vertex), tolerance * tolerance, counts_in(open)}, n));
+                KILN_CHECK(on.launch(find_farthest{l.view(), view(), step, raw(square_), raw(vertex_)}, n));
+            KILN_CHECK(on.launch(
+                split_spans{view(), raw(square_), raw(vertex_), tolerance * tolerance, must, counts_in(open_)}, n));
+            must = nullptr;
         }
-        KILN_CHECK(on.read_sync({{open.data(), left}}));
+        KILN_CHECK(on.read_sync({{open_.data(), left}}));
     }
-    return fate;
+    return {};
 }
+
+namespace {
 
 // Without the vertices that need not stay.
 result<kept_layer> thinned_layer(queue& on, geometries const& of, double tolerance) {
     KILN_TRY(auto l, kept_layer::distinct(on, of));
-    KILN_TRY(auto const fate, fates_of_vertices(on, l, tolerance));
+    KILN_TRY(auto spans, path_spans::begin(on, l));
+    KILN_CHECK(spans.settle(on, l, tolerance));
     KILN_TRY(auto place, on.room<std::int64_t>(l.vertices() + 1));
-    KILN_CHECK(on.launch(count_staying{fate.data(), raw(place)}, l.vertices()));
+    KILN_CHECK(on.launch(count_staying{spans.view().fate, raw(place)}, l.vertices()));
     KILN_CHECK(l.keep_vertices(on, place));
-    KILN_CHECK(l.drop_repeated(on));  // a ring of which only its ends are left
+    KILN_CHECK(l.drop_repeated(on));  // a ring, or a closed line, of which only its ends are left
     return l;
 }
 result<geometries> simplified_lines(queue& on, geometries const& of, double tolerance) {
@@ -78,10 +89,14 @@ result<geometries> simplified_rows(queue& on, geometries const& of, double toler
     return remade_rows(on, of, std::array<row_maker, 2>{{{of_lines, lines}, {of_areas, areas}}});
 }
 
+result<void> require_tolerance(std::string_view call, double tolerance) {
+    if (tolerance >= 0 && in_domain(tolerance)) return {};
+    return fail(errc::invalid_argument, "{}: a tolerance of {}: 0, and from 2^{} to below 2^{}, are taken", call,
+                tolerance, least_exponent, most_exponent);
+}
+
 result<geometries> simplify(stream_ref on, geometries const& of, double tolerance) {
-    if (!(tolerance >= 0) || !in_domain(tolerance))
-        return fail(errc::invalid_argument, "simplify: a tolerance of {}: 0, and from 2^{} to below 2^{}, are taken",
-                    tolerance, least_exponent, most_exponent);
+    KILN_CHECK(require_tolerance("simplify", tolerance));
     KILN_TRY(auto const call, runtime::operation_call::begin(simplify_operation, facts_of(of)));
     KILN_TRY(auto const here, brought(call, on, of));
     if (!call.on_gpu()) KILN_CHECK(require_valid(here));

@@ -156,6 +156,11 @@ public:
                  KILN_TRY(auto out, simplify(on, lines_of(n, 1), 1e-3));
                  return workshop::settled(result<buffer<double>>{out.parts().x}, on);
              }},
+            {&coverage_operation,
+             [](stream_ref on, std::size_t n) -> result<void> {
+                 KILN_TRY(auto out, simplify_coverage(on, areas_of(n, 1), 1e-3));
+                 return workshop::settled(result<buffer<double>>{out.parts().x}, on);
+             }},
             {&choose_operation,
              [](stream_ref on, std::size_t n) -> result<void> {
                  auto const all = points_of(n);

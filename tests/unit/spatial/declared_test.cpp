@@ -12,6 +12,7 @@
 #include "spatial/outlines.hpp"
 #include "spatial/overlay/buffers.hpp"
 #include "spatial/overlay/clip.hpp"
+#include "spatial/overlay/coverage.hpp"
 #include "spatial/overlay/overlay.hpp"
 #include "spatial/overlay/simplified.hpp"
 #include "spatial/overlay/table.hpp"
@@ -200,6 +201,14 @@ TEST(spatial_declarations, are_what_is_launched) {
     check(simplify_operation, [&](queue& on) {
         (void)simplified_rows(on, nested, 1).value(), (void)simplified_rows(on, areas, 1).value();
         (void)simplified_rows(on, many, 1).value(), (void)simplified_rows(on, several, 1).value();
+    });
+    // A bay that an island keeps open, so that something is troubled.
+    auto const bay = from_wkt(std::vector<std::string>{"POLYGON ((0 0, 10 0, 10 10, 6 10, 5 9, 4 10, 0 10, 0 0))",
+                                                       "POLYGON ((4.9 9.5, 5.1 9.5, 5 9.7, 4.9 9.5))"})
+                         .value();
+    check(coverage_operation, [&](queue& on) {
+        (void)simplified_coverage(on, nested, 1).value(), (void)simplified_coverage(on, areas, 1).value();
+        (void)simplified_coverage(on, bay, 1.5).value();
     });
     check(choose_operation, [&](queue& on) {
         auto keep = buffer<std::uint8_t>::on_host(left.rows());

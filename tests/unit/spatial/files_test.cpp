@@ -51,6 +51,30 @@ std::string feature(std::string const& geometry) {
 
 }  // namespace
 
+TEST(files, properties_are_kept_as_they_are_written) {
+    std::string_view const text = R"({"features": [
+{"properties": { "a" : {"b": [1, "}"]}, "n": 1.50 }, "geometry": null, "type": "Feature"},
+{"geometry": {"coordinates": [1, 2], "type": "Point"}, "type": "Feature", "properties": null},
+{"type": "Feature", "properties": {}, "geometry": null, "id": 7}, null],
+"crs": {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG:8.9:3035"}}, "type": "FeatureCollection"})";
+    auto const skipped = read(text, "a.geojson");
+    EXPECT_TRUE(skipped.properties.empty());
+    EXPECT_EQ(skipped.crs, "EPSG:3035");
+    for (auto const* const id : {"", "id", "n"}) {
+        auto const kept = read(text, "a.geojson", {.id = id, .properties = read_options::extras::kept});
+        EXPECT_THAT(kept.properties, ElementsAre(R"({ "a" : {"b": [1, "}"]}, "n": 1.50 })", "", "{}", ""));
+    }
+    auto const kept = read(text, "a.geojson", {.properties = read_options::extras::kept});
+    auto const written = to_geojson(kept.rows, kept.properties, kept.crs).value();
+    auto const again = read(written, "b.geojson", {.properties = read_options::extras::kept});
+    EXPECT_EQ(again.crs, "EPSG:3035");
+    EXPECT_EQ(again.properties.front(), kept.properties.front());
+    EXPECT_EQ(to_geojson(kept.rows, {}, "EPSG:4326").value(), to_geojson(kept.rows).value());
+    EXPECT_EQ(read(R"({"type":"Point","coordinates":[1,2]})", "a.json", {.properties = read_options::extras::kept})
+                  .properties.size(),
+              1U);
+}
+
 TEST(files, geojson_and_wkb_give_back_what_was_written) {
     auto const all = from_wkt(of_all_families).value();
     EXPECT_EQ(rows(to_geojson(all).value(), "a.geojson"), of_all_families);

@@ -13,7 +13,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fmt/format.h>
 #include <numbers>
+#include <random>
 
 namespace kiln::spatial_tests {
 
@@ -91,6 +93,62 @@ TEST(buffers, mitres_point_outwards_only) {
     auto const grown = around(rows_of({notched}), 0.2, how);
     auto const box = cpu::bounds(grown).value()[0].value();
     EXPECT_NEAR(box.min_y, -0.2, 1e-12);
+}
+
+TEST(buffers, a_mitre_is_none_where_a_line_turns_straight_back_but_for_rounding) {
+    // Times ten it turns straight back, and in decimals by some 1e-17.
+    EXPECT_NEAR(100 * area_around("LINESTRING (0.1 0.2, 0.7 0.4, 0.4 0.3)", 0.3, flat_and_mitre),
+                area_around("LINESTRING (1 2, 7 4, 4 3)", 3, flat_and_mitre), 1e-12);
+    EXPECT_NEAR(
+        area_around("LINESTRING (500000.1 4000000.2, 500000.7 4000000.4, 500000.4 4000000.3)", 0.3, flat_and_mitre),
+        0.6 * std::sqrt(0.4), 1e-8);
+    // A sharp turn is not straight back.
+    EXPECT_GT(area_around("LINESTRING (0 0, 4 0, 0 0.000001)", 1, flat_and_mitre), 15);
+}
+
+// Strips that follow each other share an edge to the last bit: else the border has slits from a vertex of the row outwards, 1e-16 wide, which
+// hold the next buffer off.
+TEST(buffers, have_no_slits) {
+    std::mt19937_64 random{7};
+    auto const uniform = [&](double from, double to) { return std::uniform_real_distribution{from, to}(random); };
+    for (int round = 0; round < 200; ++round) {
+        int const corners = 3 + static_cast<int>(random() % 16);
+        std::string star, line;
+        for (int k = 0; k <= corners; ++k) {
+            double const angle = 2 * std::numbers::pi * k / corners, size = uniform(0.2, 1);
+            if (k < corners) star += fmt::format("{} {}, ", size * std::cos(angle), size * std::sin(angle));
+            line += fmt::format("{}{} {}", k == 0 ? "" : ", ", k * 0.1, k * 0.3 * (1 + uniform(-1e-16, 1e-16)));
+        }
+        for (auto const& row :
+             {"POLYGON ((" + star + star.substr(0, star.find(',')) + "))", "LINESTRING (" + line + ")"})
+            for (auto const joins : {join_style::round, join_style::mitre})  // bevels leave holes of their own
+                ASSERT_EQ(text_around(row, 1, {.joins = joins}).find("), ("), std::string::npos) << row;
+    }
+    auto const once = around(rows_of({"POLYGON ((0.21780631406583525 0.39427250119157886, 0.37255133842076 "
+                                      "0.7837035284937778, -0.3695218112220542 0.36061829899853426, "
+                                      "-0.38494200872041134 -0.1829592079679541, -0.6006838272407563 "
+                                      "-0.20800508813702012, -0.5310095995798715 -0.4786821518335948, "
+                                      "-0.4923970168735282 -0.25791792606072583, -0.031338696285082866 "
+                                      "-0.23603111019077225, 0.44568359179011163 -0.13320579763991408, "
+                                      "0.21780631406583525 0.39427250119157886))"}),
+                             1);
+    EXPECT_NEAR(cpu::area(around(once, -0.5)).value()[0].value(), 3.3067, 1e-4);
+}
+
+TEST(buffers, do_not_depend_on_other_rows) {
+    std::mt19937_64 random{11};
+    auto const uniform = [&](double from, double to) { return std::uniform_real_distribution{from, to}(random); };
+    std::vector<std::string> rows{"POLYGON ((1e12 0, 1e12 1000, 1.001e12 0, 1e12 0))", "POINT (0.5 0.5)"};
+    for (int row = 0; row < 60; ++row) {
+        double const size = row % 3 == 0 ? 10 : 0.3;  // beside a distance of 1: long segments, and short ones
+        std::string line;
+        int const corners = 2 + static_cast<int>(random() % 40);
+        for (int k = 0; k < corners; ++k)
+            line += fmt::format("{}{} {}", k == 0 ? "" : ", ", uniform(-size, size), uniform(-size, size));
+        rows.push_back("LINESTRING (" + line + ")");
+    }
+    auto const together = to_wkt(around(rows_of(rows), 1)).value();
+    for (std::size_t i = 0; i < rows.size(); ++i) ASSERT_EQ(together[i], text_around(rows[i], 1)) << rows[i];
 }
 
 TEST(buffers, of_nothing_are_nothing) {

@@ -3,6 +3,7 @@
 #include "spatial/kept_cells.hpp"
 #include "samples.hpp"
 #include "spatial/cells.hpp"
+#include "spatial/kept_elements.hpp"
 #include "spatial/row_pairs.hpp"
 
 #include <kiln/spatial/wkt.hpp>
@@ -109,6 +110,82 @@ TEST(kept_cells, of_areas_over_each_other_grow_with_the_areas) {
             }
         }
     }
+}
+
+// Rows of many worlds at one place, some small and some with a grid of many cells: whoever asks for one world is shown that one, and what it has is what it
+// has alone.
+TEST(kept_cells, of_worlds_have_no_rows_of_others) {
+    constexpr int worlds = 40;
+    std::vector<std::string> rows;
+    std::vector<std::int32_t> world;
+    for (int i = 0; i < 2 * worlds; ++i) {
+        std::string ring = "POLYGON ((0 0";
+        for (int k = 1; k < (i % 3 == 0 ? 120 : 4); ++k) ring += fmt::format(", {} {}", 6 + k % 7 * 0.25, k * 0.0625);
+        rows.push_back(ring + fmt::format(", 0 {}, 0 0))", 4 + i * 0.03125));
+        world.push_back(i % 10 == 9 ? -1 : 7 * (i % worlds));
+    }
+    rows.emplace_back("NULL"), world.push_back(3);
+    auto const all = from_wkt(rows).value();
+    auto const places = places_in(8);
+    for (auto const order : {item_order::ascending, item_order::scrambled}) {
+        host_queue on{order};
+        auto const layer = kept_layer::distinct(on, all).value();
+        auto const numbers = kept_worlds::make(on, buffer<std::int32_t>::copy_of(world), 2).value();
+        EXPECT_EQ(numbers.count, 37U);
+        auto const cells = kept_cells::make(on, layer, small_cells, numbers).value();
+        auto const together = kept_cells::make(on, layer, small_cells).value();
+        for (std::size_t i = 0; i < world.size(); ++i) {
+            if (world[i] < 0) continue;
+            auto const own = cells.by_world().of_row_like(static_cast<i32>(i));
+            for (auto const p : places) {
+                std::vector<int> found, expected;
+                locate<tie::on, certainty::exact>(own, p, [&](i32 row, place where) {
+                    return found.push_back(row << 2 | static_cast<int>(where)), false;
+                });
+                locate<tie::on, certainty::exact>(together.view(), p, [&](i32 row, place where) {
+                    if (world[static_cast<std::size_t>(row)] == world[i])
+                        expected.push_back(row << 2 | static_cast<int>(where));
+                    return false;
+                });
+                ASSERT_EQ(found, expected) << "row " << i << " at " << p.x << " " << p.y;
+            }
+        }
+    }
+}
+
+// The same of their segments: those that a search of one world looks at grow with that world, not with how many lie at its place.
+TEST(kept_elements, of_a_world_are_looked_at_alone) {
+    constexpr std::size_t rows = 3000;
+    std::vector<std::string> texts;
+    std::vector<std::int32_t> world;
+    for (std::size_t i = 0; i < rows; ++i) {
+        texts.push_back(fmt::format("POLYGON ((0 0, {0} 0, 5 {0}, 0 5, 0 0))", 3 + 0.0001 * static_cast<double>(i)));
+        world.push_back(static_cast<std::int32_t>((i * 7919) % (rows / 2)));
+    }
+    host_queue on{item_order::scrambled};
+    auto const layer = kept_layer::distinct(on, from_wkt(texts).value()).value();
+    auto const worlds = kept_worlds::make(on, buffer<std::int32_t>::copy_of(world), 2).value();
+    auto const of = kept_elements::make(on, layer, worlds).value();
+    auto const t = of.tree.view();
+    auto const l = layer.view();
+    std::size_t looked_at = 0, own = 0, elements = 0;
+    for (u32 slot = 0; slot < t.size; ++slot) {
+        if (!is_element(l, static_cast<i32>(t.item[slot]))) continue;
+        ++elements;
+        auto const w = worlds.number.data()[row_at(l, static_cast<i32>(t.item[slot]))];
+        slot_range const some{static_cast<u32>(of.world_first.data()[w]),
+                              static_cast<u32>(of.world_first.data()[w + 1])};
+        EXPECT_LE(some.first, slot);
+        EXPECT_GT(some.last, slot);
+        own += some.last - some.first;
+        query_slots(t, some, t.rough({0, 0, 9, 9}), [&](u32 other) {
+            EXPECT_EQ(worlds.number.data()[row_at(l, static_cast<i32>(t.item[other]))], w);
+            ++looked_at;
+        });
+    }
+    EXPECT_EQ(elements, 4 * rows);
+    EXPECT_EQ(looked_at, own);
+    EXPECT_EQ(own, 4 * rows * 8);  // two rows to a world
 }
 
 TEST(kept_cells, of_layers_that_are_not_alike_are_built_one_by_one) {

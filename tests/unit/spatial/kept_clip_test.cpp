@@ -6,6 +6,7 @@
 #include "spatial/overlay/clip.hpp"
 #include "spatial/overlay/simplified.hpp"
 
+#include <kiln/event.hpp>
 #include <kiln/runtime/execution.hpp>
 #include <kiln/spatial/measures.hpp>
 #include <kiln/spatial/outlines.hpp>
@@ -14,10 +15,12 @@
 #include <kiln/spatial/validate.hpp>
 #include <kiln/spatial/wkt.hpp>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
 namespace kiln::spatial_tests {
 
@@ -156,6 +159,68 @@ TEST(clip, rows_of_several_families) {
     EXPECT_THAT(to_wkt(rows_in_areas(on, nulls.value(), areas).value()).value(), ElementsAre("NULL", "NULL"));
 }
 
+// The last line runs along the union of the areas, which do not come to rest with it and the others; by itself it does, and so nothing is put onto a grid: vertices of the
+// input stay where they are, and crossings are rounded.
+TEST(clip, a_line_along_a_union_moves_no_vertices) {
+    std::vector<std::string> const rows{
+        "MULTILINESTRING ((500000 500000.2, 500000.5 500000.1), (500000.3 500000.1, 500000.4 500000.1))",
+        "LINESTRING (500000.4 500000.4, 500000 500000.1)",
+        "LINESTRING (500000.3 500000.1, 500000.6 500000.6, 500000.1 500000.1, 500000.1 500000.1, 500000.2 "
+        "500000.4, 500000.2 500000.5)",
+        "LINESTRING (500000.5 500000, 500000.35 500000.15, 500000.3 500000.1, 500000.2166666667 "
+        "500000.1833333333, 500000.2 500000.1, 500000.1 500000, 500000.14210526313 500000.25263157894, 500000"
+        " 500000.3, 500000.07999999996 500000.36, 500000.04999999993 500000.45000000007, 500000 500000.5, "
+        "500000.04 500000.48, 500000 500000.6, 500000.1 500000.5, 500000.1806451613 500000.48387096776, "
+        "500000.2 500000.6, 500000.3 500000.6, 500000.28235294117 500000.5117647058, 500000.4 500000.6, "
+        "500000.3619047619 500000.4476190476, 500000.6 500000.4, 500000.4666666667 500000.26666666666, "
+        "500000.6 500000.2, 500000.5 500000)"};
+    std::vector<std::string> const areas{
+        "POLYGON ((500000.4 500000.6, 500000.3 500000.2, 500000 500000.3, 500000.4 500000.6))",
+        "POLYGON ((500000.2 500000.6, 500000.1 500000, 500000.2 500000.1, 500000.3 500000.6, 500000.2 "
+        "500000.6))",
+        "POLYGON ((500000.6 500000.4, 500000.1 500000.5, 500000 500000.6, 500000.1 500000.3, 500000.3 "
+        "500000.1, 500000.6 500000.4))",
+        "POLYGON ((500000.6 500000.2, 500000 500000.5, 500000.5 500000, 500000.6 500000.2))"};
+    std::size_t snapped = 0;
+    auto const token = event_log::process().subscribe([&](event const& e) {
+        if (e.reason.view() == "snapped") ++snapped;
+    });
+    auto const all = clipped(rows, areas);
+    EXPECT_EQ(snapped, 0U);
+    EXPECT_EQ(all[0], clipped({rows[0]}, areas)[0]);
+    EXPECT_EQ(all[1], clipped({rows[1]}, areas)[0]);
+    for (auto const* const own : {"(500000.3 500000.1, ", ", 500000.2 500000.4, 500000.2 500000.5)"})
+        EXPECT_NE(all[2].find(own), std::string::npos) << all[2];
+}
+
+// A line back and forth along a sliver is put onto a grid, which is told. What another line has with another area is what it has without it, bit for bit.
+TEST(clip, a_line_that_does_not_come_to_rest_moves_no_others) {
+    std::mt19937_64 random{3};
+    auto const real = [&] { return static_cast<double>(random()) * 0x1p-64; };
+    auto const near = [&](double at) { return at + 1e-11 * real(); };
+    std::vector<std::string> areas{"POLYGON ((0.1 500.3, 99.7 500.7, 90.3 600.9, 0.1 500.3))"},
+        rows{"LINESTRING (3.3 499.9, 77.7 577.1)"};
+    for (int i = 0; i < 4; ++i) {
+        auto const x = near(0), y = near(0);
+        areas.push_back(fmt::format("POLYGON (({0} {1}, {2} {3}, {4} {5}, {0} {1}))", x, y, near(1000), near(1000),
+                                    near(1000), near(1000)));
+    }
+    std::string line;
+    for (int i = 0; i < 40; ++i)
+        line += fmt::format("{}{} {}", i == 0 ? "" : ", ", near(i % 2 * 1000), near(i % 2 * 1000));
+    rows.push_back("LINESTRING (" + line + ")");
+    std::size_t snapped = 0;
+    auto const token = event_log::process().subscribe([&](event const& e) {
+        if (e.reason.view() == "snapped") ++snapped;
+    });
+    auto const all = clipped(rows, areas);
+    EXPECT_EQ(snapped, 1U);
+    auto const alone = clipped({rows[0]}, areas);
+    EXPECT_EQ(snapped, 1U);
+    EXPECT_EQ(all[0], alone[0]);
+    EXPECT_NE(all[1], "MULTILINESTRING EMPTY");
+}
+
 TEST(simplify, by_distance) {
     EXPECT_THAT(
         simplified({"LINESTRING (0 0, 1 0.1, 2 0, 3 5, 4 0)", "NULL", "LINESTRING EMPTY", "LINESTRING (0 0, 1 1)"},
@@ -164,6 +229,9 @@ TEST(simplify, by_distance) {
                     "MULTILINESTRING ((0 0, 1 1))"));
     EXPECT_THAT(simplified({"POLYGON ((0 0, 5 0.1, 10 0, 10 10, 0 10, 0 0), (4 4, 4.2 4, 4.2 4.2, 4 4))"}, 0.5),
                 ElementsAre("MULTIPOLYGON (((0 0, 10 0, 10 10, 0 10, 0 0)))"));
+    EXPECT_THAT(
+        simplified({"LINESTRING (1 2, 3 4, 3 2, 1 2)", "MULTILINESTRING ((0 0, 1 1), (1 2, 3 4, 3 2, 1 2))"}, 100),
+        ElementsAre("MULTILINESTRING EMPTY", "MULTILINESTRING ((0 0, 1 1))"));
     EXPECT_THAT(simplified({"POINT (1 1)"}, 5), ElementsAre("POINT (1 1)"));
     EXPECT_THAT(simplified({"MULTIPOLYGON (((0 0, 5 0.1, 10 0, 10 10, 0 10, 0 0)))", "NULL",
                             "POLYGON ((0 0, 1 0, 1 1, 0 1, 0 0))"},

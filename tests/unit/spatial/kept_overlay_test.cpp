@@ -305,6 +305,21 @@ TEST(overlay, row_by_row) {
 }
 
 // Edge by edge and by overlay: the same areas.
+// Rows at one place know nothing of each other: each is what it is alone, bit for bit, also where some of them have to be rounded.
+TEST(overlay, row_by_row_at_one_place_is_that_of_each_row) {
+    auto const left = rings_of_any_kind(300, 5), right = rings_of_any_kind(300, 6);
+    host_queue on{item_order::scrambled};
+    auto const all = to_wkt(overlaid_row_by_row(on, left, right, kiln_spatial::set_operation::union_).value()).value();
+    auto const mended = to_wkt(rows_mended(on, left).value().rows).value();
+    auto const a = to_wkt(left).value(), b = to_wkt(right).value();
+    for (std::size_t i = 0; i < all.size(); i += 7) {
+        auto const one =
+            overlaid_row_by_row(on, areas({a[i]}), areas({b[i]}), kiln_spatial::set_operation::union_).value();
+        EXPECT_EQ(all[i], to_wkt(one).value()[0]) << a[i] << " " << b[i];
+        EXPECT_EQ(mended[i], valid(a[i]));
+    }
+}
+
 TEST(overlay, areas_in_common_of_rows) {
     host_queue on{item_order::scrambled};
     for (bool const general : {false, true}) {
@@ -316,65 +331,6 @@ TEST(overlay, areas_in_common_of_rows) {
                    drawn = areas_in_common_row_by_row(on, a, b, 0).value();
         for (std::size_t i = 0; i < a.rows(); ++i) EXPECT_NEAR(quick.data()[i], drawn.data()[i], 1e-13) << i;
     }
-}
-
-// Bundles of lines that nearly run along each other: rounded crossings make others cross, again and again.
-TEST(overlay, rounding_that_makes_others_cross_is_followed) {
-    std::mt19937_64 random{3};
-    auto const real = [&] { return static_cast<double>(random()) * 0x1p-64; };
-    std::size_t again = 0, snapped = 0;
-    auto const token = event_log::process().subscribe([&](event const& e) {
-        if (e.reason.view() == "divided-again") again += static_cast<std::size_t>(e.value);
-        if (e.reason.view() == "snapped") ++snapped;
-    });
-    for (int turn = 0; turn < 4; ++turn) {
-        auto const slivers = [&](std::size_t n) {
-            geometry_builder to;
-            for (std::size_t i = 0; i < n; ++i) {
-                double const x = real() * 1e-12, y = real() * 1e-12;
-                auto const far = [&] { return 1000 + 1e-11 * real(); };
-                to.begin(family::polygon), to.begin_ring();
-                to.vertex(x, y), to.vertex(far(), far()), to.vertex(far(), far()), to.vertex(x, y), to.end();
-            }
-            return to.finish(family::polygon).value();
-        };
-        auto const a = slivers(turn < 2 ? 4 : 12), b = slivers(turn < 2 ? 4 : 12);
-        host_queue on;
-        auto const made = overlaid_rows(on, a, b, overlay_kind::union_).value();
-        ASSERT_TRUE(require_valid(made.rows));
-#ifdef KILN_TEST_GEOS
-        geos by;
-        for (auto const* g : by.read(made.rows)) ASSERT_TRUE(by.is_valid(g)) << turn;
-#endif
-    }
-    EXPECT_GT(again, 0U);
-    EXPECT_GT(snapped, 0U);
-}
-
-// Rows that do not come to rest are put onto a grid, and no others.
-TEST(overlay, what_comes_to_rest_is_not_rounded_with_the_rest) {
-    std::mt19937_64 random{3};
-    auto const real = [&] { return static_cast<double>(random()) * 0x1p-64; };
-    std::size_t snapped = 0;
-    auto const token = event_log::process().subscribe([&](event const& e) {
-        if (e.reason.view() == "snapped") ++snapped;
-    });
-    std::vector<std::string> rows;
-    std::vector<std::int32_t> keys;
-    auto const quiet = stars({.rows = 12, .seed = 5});
-    for (auto const& row : to_wkt(quiet).value()) rows.push_back(row), keys.push_back(2);
-    for (int i = 0; i < 40; ++i) {
-        auto const far = [&] { return 1000 + 1e-11 * real(); };
-        double const x = real() * 1e-12, y = real() * 1e-12;
-        auto const corner = fmt::format("{} {}", x, y);
-        rows.push_back(fmt::format("POLYGON (({}, {} {}, {} {}, {}))", corner, far(), far(), far(), far(), corner));
-        keys.push_back(0);
-    }
-    host_queue on;
-    auto const mixed = dissolved_rows(on, areas(rows), buffer<std::int32_t>::copy_of(keys), 3).value();
-    ASSERT_GT(snapped, 0U);
-    EXPECT_TRUE(require_valid(mixed));
-    EXPECT_EQ(to_wkt(mixed).value()[2], to_wkt(united_rows(on, quiet).value()).value()[0]);
 }
 
 TEST(overlay, on_a_grid) {

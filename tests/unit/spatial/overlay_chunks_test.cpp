@@ -241,6 +241,26 @@ TEST(overlay_in_chunks, that_do_not_come_to_rest) {
     check_rows(many, keys, 6, {.name = "bundles", .least_chunks = 4, .least_mended = 2, .most = of_keys / 3});
 }
 
+// Keys are on grids of their own there too: a large one changes nothing of the others.
+TEST(overlay_in_chunks, that_do_not_come_to_rest_beside_a_large_one) {
+    auto const near = nearly_the_same(180, 1);
+    auto rows = to_wkt(near).value();
+    auto const large = to_wkt(nearly_the_same(30, 1, 0x1p40)).value();
+    rows.insert(rows.end(), large.begin(), large.end());
+    auto keys = keys_by(near.rows(), 30);
+    host_queue on;
+    auto const alone = to_wkt(dissolved_rows(on, near, buffer<std::int32_t>::copy_of(keys), 6).value()).value();
+    keys.resize(rows.size(), 6);
+    auto const all = from_wkt(rows).value();
+    auto const of_keys =
+        peak_of([&](queue& q) { (void)dissolved_rows(q, all, buffer<std::int32_t>::copy_of(keys), 7).value(); });
+    check_rows(all, keys, 7, {.name = "a large one", .least_chunks = 4, .least_mended = 2, .most = of_keys / 3});
+    watched_chunks events;
+    auto const made = to_wkt(dissolved_rows(on, all, buffer<std::int32_t>::copy_of(keys), 7).value()).value();
+    EXPECT_GT(events.snapped, 0U);
+    for (std::size_t key = 0; key < 6; ++key) EXPECT_EQ(made[key], alone[key]) << key;
+}
+
 TEST(overlay_in_chunks, of_real_layers) {
     if (auto const world = real_layer("ne110"))
         check_rows(*world, keys_by(world->rows(), 9), 20, {.name = "ne110", .parts = 4});

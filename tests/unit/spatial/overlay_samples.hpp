@@ -9,6 +9,7 @@
 #include <numbers>
 #include <random>
 #include <string>
+#include <vector>
 
 namespace kiln::spatial_tests {
 
@@ -28,6 +29,35 @@ inline std::string const back_and_forth{
 inline constexpr std::array all_kinds_of_overlay{
     spatial::overlay_kind::intersection,         spatial::overlay_kind::union_,   spatial::overlay_kind::difference,
     spatial::overlay_kind::symmetric_difference, spatial::overlay_kind::identity, spatial::overlay_kind::update};
+
+// Polygons whose corners are those of one, or up to two units in the last place beside them: rounded crossings move others, again and again, and
+// some of a few such rows together come to rest only on a grid.
+inline spatial::geometries nearly_the_same(std::size_t rows, unsigned seed, double scale = 1) {
+    constexpr int corners = 9;
+    std::mt19937_64 random{seed}, of_shape{7};
+    auto const beside = [&](double v) {
+        for (auto left = random() % 3; left > 0; --left) v = std::nextafter(v, random() % 2 == 0 ? 9.0 : -9.0);
+        return v;
+    };
+    std::vector<std::array<double, 2>> shape;
+    for (int k = 0; k < corners; ++k) {
+        double const angle = 2 * std::numbers::pi * (k + 0.3) / corners,
+                     far = 0.3 + static_cast<double>(of_shape()) * 0x1p-64;
+        shape.push_back({far * std::cos(angle), far * std::sin(angle)});
+    }
+    spatial::geometry_builder to;
+    for (std::size_t i = 0; i < rows; ++i) {
+        to.begin(spatial::family::polygon), to.begin_ring();
+        std::array<double, 2> first{};
+        for (std::size_t k = 0; k < shape.size(); ++k) {
+            std::array<double, 2> const at{beside(shape[k][0]), beside(shape[k][1])};
+            if (k == 0) first = at;
+            to.vertex(scale * at[0], scale * at[1]);
+        }
+        to.vertex(scale * first[0], scale * first[1]), to.end();
+    }
+    return to.finish(spatial::family::polygon).value();
+}
 
 // Rings around random places with corners at random distances: they overlap, and cross all over.
 struct star_options {
