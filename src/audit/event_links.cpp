@@ -2,13 +2,16 @@
 #include "audit/event_links.hpp"
 
 #include "audit/recording_format.hpp"
+#include "base/replace_name.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <fcntl.h>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <sys/stat.h>
@@ -51,12 +54,9 @@ void put_number(std::string& to, std::uint32_t value) {
 void put_chunk(std::string& to, format::chunk type, std::uint64_t time, std::string_view contents) {
     format::chunk_header head;
     head.type = static_cast<std::uint16_t>(type);
-    head.length = static_cast<std::uint32_t>(contents.size());
     head.first = head.last = time;
     unsigned char bytes[format::chunk_header_bytes];
-    format::write_record(head, bytes);
-    head.crc = format::crc32c(contents.data(), contents.size(), format::crc32c(bytes, sizeof bytes));
-    format::write_record(head, bytes);
+    format::write_chunk_header(head, bytes, {contents.data(), contents.size()});
     to.append(reinterpret_cast<char const*>(bytes), sizeof bytes);
     to += contents;
 }
@@ -111,38 +111,62 @@ bool put_event_of(std::string& to, event_link const& link) {
                       : put_event<format::child_record>(to, bytes, text, time);
 }
 
-bool append_events(std::filesystem::path const& file, std::string events) {
-    int const fd = ::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    if (fd < 0) return false;
-    struct ::stat about {};
-    bool is_whole = ::fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
-    if (is_whole && about.st_size == 0) {
-        std::string head(format::file_magic.data(), format::file_magic.size());
-        put_number(head, format::version);
-        put_number(head, 0);
-        events.insert(0, head);
+// As the companion makes it: it gets its name when it has its head, unless that was first.
+void make_file(std::filesystem::path const& file) {
+    auto nameless = file;
+    nameless += ".tmp-" + base::random_name();
+    unsigned char head[format::file_header_bytes];
+    format::write_file_header(head);
+    if (base::replace_name(nameless, std::as_bytes(std::span{head}))) (void)!::link(nameless.c_str(), file.c_str());
+    ::unlink(nameless.c_str());
+}
+
+// All of it, or nothing: so that it can be tried again.
+bool append_whole(int fd, std::string_view events) {
+    struct ::stat before {
+    }, after{};
+    if (::fstat(fd, &before) != 0 || !S_ISREG(before.st_mode)) return false;
+    auto const written = ::write(fd, events.data(), events.size());
+    if (written == static_cast<::ssize_t>(events.size())) return true;
+    // Not where the process has appended something meanwhile.
+    if (written > 0 && ::fstat(fd, &after) == 0 && after.st_size == before.st_size + written)
+        (void)!::ftruncate(fd, before.st_size);
+    return false;
+}
+
+bool append_events(std::filesystem::path const& file, std::string_view events) {
+    constexpr int appending = O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK;
+    auto fd = base::open_file(file, appending);
+    if (!fd && fd.error().status() == ENOENT) {
+        make_file(file);
+        fd = base::open_file(file, appending);
     }
-    is_whole = is_whole && ::write(fd, events.data(), events.size()) == static_cast<::ssize_t>(events.size());
-    ::close(fd);
-    return is_whole;
+    return fd && append_whole(fd->get(), events);
 }
 
 }  // namespace
 
-void gather_event_links(std::filesystem::path const& folder) {
+std::size_t gather_event_links(std::filesystem::path const& folder, gathering when,
+                               std::set<std::filesystem::path>& stuck) {
     std::map<std::uint32_t, std::vector<event_link>> by_pid;
+    std::size_t gathered = 0;
     std::error_code ignored;
     for (auto const& entry : std::filesystem::directory_iterator{folder, ignored})
-        if (auto link = event_link_at(entry.path())) by_pid[link->pid].push_back(std::move(*link));
+        if (auto link = event_link_at(entry.path()); link && !stuck.contains(link->path))
+            by_pid[link->pid].push_back(std::move(*link));
     for (auto& [pid, links] : by_pid) {
         std::ranges::sort(links, {}, [](auto const& l) { return std::tuple{l.seconds, l.nanoseconds, l.number}; });
         std::string events;
         std::erase_if(links, [&](auto const& l) { return !put_event_of(events, l); });
         if (links.empty()) continue;
         auto const file = folder / ("c" + std::to_string(pid) + ".kilnrec");
-        if (!append_events(file, std::move(events))) ::mknod((file.native() + ".full").c_str(), S_IFREG | 0600, 0);
-        for (auto const& l : links) ::unlink(l.path.c_str());
+        if (append_events(file, events)) {
+            gathered += links.size();
+            for (auto const& l : links)
+                if (::unlink(l.path.c_str()) != 0) stuck.insert(l.path);
+        } else if (when == gathering::last) ::mknod((file.native() + ".full").c_str(), S_IFREG | 0600, 0);
     }
+    return gathered;
 }
 
 }  // namespace kiln::audit

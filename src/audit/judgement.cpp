@@ -105,6 +105,8 @@ result<budget_line> parse_line(std::string_view text, int number) {
             return fail(errc::invalid_argument, "line {}: a severity is held down: write 'severity <= LEVEL'", number);
         KILN_TRY(out.value, parse_value(trimmed(text.substr(at + sign.size())), out));
         bool const is_share = out.name.ends_with("share") || out.name.ends_with("busy");
+        if (!is_number && out.value < 0)
+            return fail(errc::invalid_argument, "line {}: '{}' is never below 0", number, out.name);
         if (is_number && (out.value < 0 || (is_share && out.value > 1)))
             return fail(errc::invalid_argument, "line {}: '{}' cannot be {}", number, out.name,
                         out.value < 0 ? "below 0" : "more than 100 %");
@@ -453,15 +455,15 @@ void add_health(model const& m, std::string const& name, health& to) {
 
 std::string to_text(health const& h) {
     auto out = fmt::format(
-        "{}: {} on the GPU, {} on the CPU, {} fell back, {} failed\nGPU share {:.2f} %, verified by kernels {:.2f} "
-        "%\n",
+        "{}: {} on the GPU, {} on the CPU{}\nGPU share {:.2f} %, verified by kernels {:.2f} %\n",
         h.of_dispatches ? count_text(h.all, "dispatch", "dispatches") : count_text(h.all, "process", "processes"),
-        h.gpu, h.cpu, h.fell_back, h.failed, 100 * h.gpu_share(), 100 * h.verified_share());
+        h.gpu, h.cpu, h.of_dispatches ? fmt::format(", {} fell back, {} failed", h.fell_back, h.failed) : "",
+        100 * h.gpu_share(), 100 * h.verified_share());
     if (!h.of_dispatches && h.all == 1)
         out += "  of one process it is all or nothing, by a single kernel: start each test as a program of its own\n";
-    for (auto const& [reason, count] : h.reasons) out += fmt::format("  {:>8} {}\n", count, plain_text(reason));
+    for (auto const& [reason, count] : h.reasons) out += fmt::format("  {:>8} {}\n", count, plain_text(reason, 120));
     for (auto const& u : h.units)
-        if (!u.on_gpu && h.units.size() > 1) out += fmt::format("  no kernel  {}\n", plain_text(u.name));
+        if (!u.on_gpu && h.units.size() > 1) out += fmt::format("  no kernel  {}\n", plain_text(u.name, 120));
     return out;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/losses.hpp"
 
+#include "audit/report.hpp"
 #include "audit/system_tools.hpp"
 
 #include <algorithm>
@@ -15,11 +16,14 @@ constexpr time_ns flush_period = 1'000 * ms;
 // How long a process lived on after what is known of it last, where it ended without a word and its end is known.
 time_ns unseen_end(model const& m, process_model const& p) {
     if (p.ended_well) return 0;
-    time_ns end = m.runner != 0 && p.from->about.parent == m.runner ? m.ended : 0;
-    for (auto const& c : m.children)
-        if (c.pid == p.pid && c.was_waited_for) end = c.when.to;
     auto last = p.ended;
     for (auto const& c : p.from->cpu) last = std::max(last, c.time);
+    time_ns end = m.runner != 0 && p.from->about.parent == m.runner ? m.ended : 0;
+    for (auto const& c : m.children) {
+        bool const began_later = c.when.from > last && c.when.length() != 0;  // another with its number
+        if (c.pid != p.pid || !c.was_waited_for || began_later) continue;
+        if (c.when.to >= last && (end < last || c.when.to < end)) end = c.when.to;
+    }
     return end > last ? end - last : 0;
 }
 
@@ -38,6 +42,10 @@ bool was_recorded(process_model const& p) {
 bool may_use_gpu(child_process const& c) { return !c.is_compiler && !is_small_tool(c.name); }
 
 }  // namespace
+
+bool has_lost_many(model const& m) {
+    return m.records > 0 && static_cast<double>(m.dropped) > 0.001 * static_cast<double>(m.records);
+}
 
 std::vector<std::string> losses_of(model const& m) {
     std::vector<std::string> out;
@@ -58,9 +66,28 @@ std::vector<std::string> losses_of(model const& m) {
     }
     for (auto const& c : m.children)
         if (c.out_of_sight && may_use_gpu(c))
-            out.push_back(
-                fmt::format("{} ({} {}) was not recorded: its environment was emptied, or its privileges are raised",
-                            c.name, c.pid != 0 ? "process" : "started by process", c.pid != 0 ? c.pid : c.parent));
+            out.push_back(fmt::format(
+                "{} ({} {}) was not recorded: its environment was emptied, or its privileges are raised",
+                plain_text(c.name, 60), c.pid != 0 ? "process" : "started by process", c.pid != 0 ? c.pid : c.parent));
+    return out;
+}
+
+bool is_cut_short(model const& m, std::span<std::string const> losses) {
+    return has_lost_many(m) || m.discarded != 0 || m.skipped_bytes != 0 || m.spoilt_files != 0 || !m.has_end ||
+           !losses.empty();
+}
+
+std::vector<std::string> doubts_of(model const& m) {
+    std::vector<std::string> out;
+    if (!m.is_hooked)
+        out.emplace_back("without the companion (--hook none) processes whose environment was emptied are not seen");
+    std::set<std::uint32_t> named;
+    for (auto const& c : m.children) {
+        if (!m.outlived(c.pid, c.when.from) || c.was_waited_for || !may_use_gpu(c)) continue;
+        if (!named.insert(c.pid).second) continue;
+        out.push_back(fmt::format("{} (process {}) outlived the program: what it does later is not seen",
+                                  c.name.empty() ? "a fork" : plain_text(c.name, 60), c.pid));
+    }
     return out;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/model.hpp"
 
+#include "audit/seen_processes.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <cxxabi.h>
 #include <memory>
@@ -12,20 +13,6 @@
 namespace kiln::audit {
 
 namespace {
-
-constexpr std::array compilers{"ptxas",   "nvlink", "cicc",  "nvcc",     "gcc",    "g++",
-                               "cc1plus", "cc1",    "clang", "clang++",  "ld",     "as",
-                               "cc",      "c++",    "lld",   "collect2", "ld.bfd", "nvcc_internal"};
-
-// "x86_64-linux-gnu-gcc-13" is gcc.
-bool is_compiler(std::string_view name) {
-    if (std::ranges::find(compilers, name) != compilers.end()) return true;
-    while (!name.empty() && (std::isdigit(static_cast<unsigned char>(name.back())) != 0 || name.back() == '.'))
-        name.remove_suffix(1);
-    if (name.ends_with('-')) name.remove_suffix(1);
-    if (auto const dash = name.rfind('-'); dash != name.npos) name.remove_prefix(dash + 1);
-    return std::ranges::find(compilers, name) != compilers.end();
-}
 
 direction way_of(std::uint8_t kind) {
     switch (kind) {
@@ -165,6 +152,16 @@ void take_devices(process_model& p) {
     for (auto const& s : p.from->streams) p.stream_flags[s.id] = s.flag;
 }
 
+// nullopt: no compiler's own call.
+std::optional<first_kind> kind_of(format::compile_record const& c) {
+    switch (static_cast<format::compiler>(c.what)) {
+        case format::compiler::nvrtc: return first_kind::nvrtc;
+        case format::compiler::nvjitlink: return first_kind::nvjitlink;
+        case format::compiler::nvvm: return first_kind::nvvm;
+        default: return std::nullopt;
+    }
+}
+
 void take_firsts(process_model& p, std::vector<child_process> const& children) {
     auto const& r = *p.from;
     auto const add = [&](interval when, first_kind kind, std::uint32_t name, std::uint32_t thread) -> first_event& {
@@ -173,12 +170,11 @@ void take_firsts(process_model& p, std::vector<child_process> const& children) {
         return p.firsts.back();
     };
     for (auto const& c : r.compiles) {
-        auto const kind = static_cast<format::compiler>(c.what);
+        auto const kind = kind_of(c);
+        if (!kind) continue;
         interval const when{c.start, c.end};
-        if (kind == format::compiler::nvrtc) add(when, first_kind::nvrtc, c.name, c.thread).bytes = c.bytes;
-        else if (kind == format::compiler::nvjitlink) add(when, first_kind::nvjitlink, c.name, c.thread);
-        else if (kind == format::compiler::nvvm) add(when, first_kind::nvvm, c.name, c.thread);
-        else continue;
+        auto& e = add(when, *kind, c.name, c.thread);
+        if (*kind == first_kind::nvrtc) e.bytes = c.bytes;
         p.compiles.push_back(when);
     }
     p.compiles = joined(std::move(p.compiles));
@@ -206,60 +202,6 @@ void take_firsts(process_model& p, std::vector<child_process> const& children) {
     for (auto const& c : children)
         if (c.is_outermost && c.is_compiler) add(c.when, first_kind::child, 0, 0);
     std::ranges::sort(p.firsts, {}, [](first_event const& e) { return std::pair{e.when.from, e.when.to}; });
-}
-
-void add_unnumbered(std::vector<child_process>& out, format::child_record const& from, std::string const& name) {
-    auto& to = out.emplace_back();
-    to.parent = from.parent;
-    to.name = base_name(name);
-    to.when = {from.time, from.time};
-    to.out_of_sight = true;
-}
-
-// Every process that was seen to begin, to be asked for, or to end.
-std::vector<child_process> children_of(recording const& from) {
-    std::map<std::uint32_t, child_process> all, before;  // before: what each was until it was to become another
-    std::vector<child_process> out;
-    for (auto const& p : from.processes) {
-        auto told = p.children;  // those of a program with threads come after all others
-        std::ranges::stable_sort(told, {}, &format::child_record::time);
-        for (auto const& c : told) {
-            if (c.pid == 0) {  // started by libc itself: that it is out of sight is all that is known
-                if (c.event == 5) add_unnumbered(out, c, from.strings.at(c.name));
-                continue;
-            }
-            auto& to = all[c.pid];
-            to.pid = c.pid;
-            if (c.event == 4) {
-                to.when.to = std::max(to.when.to, c.time);
-                to.was_waited_for = true;
-                to.parent = c.parent;
-                continue;
-            }
-            if (c.event == 6) {
-                to = before[c.pid];
-                to.pid = c.pid;
-                continue;
-            }
-            before[c.pid] = to;
-            if (to.when.from == 0 || c.time < to.when.from) to.when.from = c.time;
-            to.out_of_sight = to.out_of_sight || c.event == 5;
-            if (c.parent != 0 && to.parent == 0) to.parent = c.parent;
-            std::string_view const text = from.strings.at(c.name);  // "/usr/bin/python3\tpython3 train.py"
-            auto const tab = text.find('\t');
-            to.name = base_name(text.substr(0, tab));
-            if (tab != text.npos) to.command = short_command(text.substr(tab + 1));
-        }
-    }
-    for (auto& [pid, c] : all) {
-        if (c.when.from == 0) c.when.from = c.when.to;
-        if (c.when.to < c.when.from) c.when.to = c.when.from;
-        c.is_compiler = is_compiler(c.name);
-        auto const parent = all.find(c.parent);
-        c.is_outermost = parent == all.end() || !is_compiler(parent->second.name);
-        out.push_back(c);
-    }
-    return out;
 }
 
 void take_about(recording const& from, model& to) {
@@ -294,13 +236,46 @@ void take_about(recording const& from, model& to) {
     if (about.contains("level")) to.level = static_cast<int>(number("level"));
     to.runner = static_cast<std::uint32_t>(number("runner"));
     to.ended = static_cast<time_ns>(number("ended_ns"));
-    if (about.contains("still_running") && about["still_running"].is_array())
-        for (auto const& pid : about["still_running"])
-            if (pid.is_number_unsigned()) to.still_running.insert(pid.get<std::uint32_t>());
+    auto const list = [&](char const* key) {
+        return about.contains(key) && about[key].is_array() ? about[key] : nlohmann::json::array();
+    };
+    auto const pids = list("still_running"), began = list("still_running_began_ns");
+    for (std::size_t i = 0; i < pids.size(); ++i)
+        if (pids[i].is_number_unsigned())
+            to.still_running[pids[i].get<std::uint32_t>()] =
+                i < began.size() && began[i].is_number_unsigned() ? began[i].get<time_ns>() : 0;
+    for (auto const& name : list("missing"))
+        if (name.is_string()) to.missing.insert(name.get<std::string>());
+    to.is_hooked = text("hook") != "none";
+    to.cut_short = text("cut_short");
     if (auto const why = text("not_recorded"); !why.empty()) {
         to.not_recorded = true;
         to.notes.push_back(why);
     }
+}
+
+std::string command_of(std::vector<child_process> const& all, std::uint32_t pid) {
+    auto const at = std::ranges::find_if(all, [&](child_process const& c) { return c.pid == pid; });
+    if (at == all.end()) return {};
+    return at->command.empty() ? at->name : at->command;
+}
+
+void take_compiles_apart(recording const& from, model& to) {
+    for (auto const& r : from.processes) {
+        if (r.recorded()) continue;
+        for (auto const& c : r.compiles) {
+            auto const kind = kind_of(c);
+            if (!kind) continue;
+            std::string_view const text = from.strings.at(c.name);  // "saxpy.cu\t--gpu-architecture=sm_90"
+            to.compiles.push_back({.pid = r.pid,
+                                   .program = command_of(to.children, r.pid),
+                                   .name = std::string{text.substr(0, text.find('\t'))},
+                                   .kind = *kind,
+                                   .when = {c.start, c.end},
+                                   .is_failed = c.status != 0});
+        }
+    }
+    std::ranges::sort(to.compiles, {}, [](compile_apart const& c) { return std::pair{c.when.from, c.when.to}; });
 }
 
 process_model process_from(recording const& all, process_recording& r, std::vector<child_process> const& children,
@@ -355,6 +330,16 @@ std::string_view name_of(gap_cause cause) noexcept {
         case gap_cause::other: return "unknown cause";
     }
     return "";
+}
+
+std::string_view compiler_name(first_kind kind) noexcept {
+    return kind == first_kind::nvrtc ? "NVRTC" : kind == first_kind::nvjitlink ? "nvJitLink" : "NVVM";
+}
+
+bool model::outlived(std::uint32_t pid, time_ns began) const {
+    constexpr time_ns resolution = 50 * ms;  // of when a process began, and of what it tells first
+    auto const at = still_running.find(pid);
+    return at != still_running.end() && (at->second == 0 || began == 0 || at->second <= began + resolution);
 }
 
 std::uint32_t process_model::place_of(std::uint32_t correlation) const {
@@ -450,7 +435,7 @@ model model_of(recording& from, model_options const& how) {
     model out;
     out.sources = &from.sources;
     take_about(from, out);
-    out.children = children_of(from);
+    out.children = processes_seen(from);
     for (auto& r : from.processes) {
         out.skipped_bytes += r.skipped_bytes;
         out.records += r.kernels.size() + r.copies.size() + r.sets.size() + r.calls.size() + r.waits.size();
@@ -480,9 +465,10 @@ model model_of(recording& from, model_options const& how) {
                 out.notes.push_back("level 0 records no kernels, so it cannot be told whether any ran");
             }
             out.processes.push_back(process_from(from, r, out.children, how));
-            out.processes.back().was_still_running = out.still_running.contains(r.about.pid);
+            out.processes.back().was_still_running = out.outlived(r.about.pid, r.about.started);
         }
     }
+    take_compiles_apart(from, out);
     return out;
 }
 

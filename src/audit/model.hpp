@@ -135,6 +135,17 @@ struct child_process {
     bool out_of_sight = false;    // started without what is put around a program: nothing it did is known
 };
 
+// A call of a compiler in a process that used no GPU. (Who does has them among its first events.)
+struct compile_apart {
+    std::uint32_t pid = 0;
+    std::string program;  // as people write it; empty: not known
+    std::string name;     // of what was compiled; empty: not known
+    first_kind kind = first_kind::nvrtc;
+    interval when;
+    bool is_failed = false;
+};
+[[nodiscard]] std::string_view compiler_name(first_kind kind) noexcept;  // "NVRTC"
+
 struct ledger_row {
     std::string cause;
     time_ns wall = 0;
@@ -197,20 +208,26 @@ struct process_model {
 struct model {
     std::vector<process_model> processes;   // that have used a GPU, or tried
     std::vector<child_process> children;    // all that were seen
+    std::vector<compile_apart> compiles;    // of those that used no GPU, in the order of time
     kept_sources const* sources = nullptr;  // of the recording
     std::vector<std::string> notes;         // why something was not recorded
     bool other_profiler = false, not_recorded = false;
     std::uint64_t skipped_bytes = 0, spoilt_files = 0, records = 0, dropped = 0, discarded = 0;
-    bool has_end = true;        // run.json was there, and could be read
-    bool driver_asked = false;  // somebody called cuInit
+    bool has_end = true;            // run.json was there, and could be read
+    std::string cut_short;          // why it is not, where that is known
+    bool is_hooked = true;          // children were looked at: one whose environment was emptied would be known
+    std::set<std::string> missing;  // of what a GPU needs, on the machine it ran on: libcuda.so.1, libcupti
+    bool driver_asked = false;      // somebody called cuInit
     std::uint32_t driver_status = 0;
     std::map<std::string, std::string> environment;  // allow-listed, from run.json
     std::string command, label, scale, date;
     double wall_s = 0, cpu_s = 0;
     int exit_status = 0, level = 1;
-    std::uint32_t runner = 0;                  // the process that started the program
-    time_ns ended = 0;                         // when it had ended; 0: not known
-    std::set<std::uint32_t> still_running;     // processes of it that outlived it
+    std::uint32_t runner = 0;                        // the process that started the program
+    time_ns ended = 0;                               // when it had ended; 0: not known
+    std::map<std::uint32_t, time_ns> still_running;  // what outlived it, and when that began; 0: not known
+    // Whether it is the process of that number that outlived it, and none that got the number later.
+    [[nodiscard]] bool outlived(std::uint32_t pid, time_ns began) const;
     [[nodiscard]] bool has_gpu_work() const {  // of which something is known
         return std::ranges::any_of(processes, [](process_model const& p) { return !p.ops.empty(); });
     }

@@ -296,7 +296,10 @@ result<recording> read_recording(std::filesystem::path const& from) {
             ++out.spoilt_files;
         }
     }
-    for (auto& [pid, process] : by_pid) out.processes.push_back(std::move(process));
+    for (auto& [pid, process] : by_pid) {
+        process.pid = pid;
+        out.processes.push_back(std::move(process));
+    }
     if (is_folder) {
         auto const lines = base::read_file(from / "lines.txt", std::size_t{64} << 20);
         if (lines && *lines) put_lines(native_lines_from(base::as_text(**lines)), out);

@@ -63,6 +63,7 @@ private:
 
 // What one file holds. String fields are ids of the recording's table.
 struct process_recording {
+    std::uint32_t pid = 0;  // by the name of its file
     format::process_record about;
     std::vector<format::device_record> devices;
     std::vector<format::context_record> contexts;

@@ -291,6 +291,28 @@ struct chunk_header {
     }
 };
 static_assert(bytes_of<chunk_header>() == chunk_header_bytes);
+
+struct piece {
+    void const* data = nullptr;
+    std::size_t bytes = 0;
+};
+// Its length and checksum are those of the contents, which are in two pieces at most.
+inline void write_chunk_header(chunk_header head, unsigned char* to, piece one, piece other = {}) {
+    head.length = static_cast<u32>(one.bytes + other.bytes);
+    head.crc = 0;
+    write_record(head, to);
+    head.crc = crc32c(to, chunk_header_bytes);
+    head.crc = crc32c(one.data, one.bytes, head.crc);
+    head.crc = crc32c(other.data, other.bytes, head.crc);
+    write_record(head, to);
+}
+
+inline void write_file_header(unsigned char* to) {
+    for (std::size_t i = 0; i < file_header_bytes; ++i) to[i] = 0;
+    for (std::size_t i = 0; i < file_magic.size(); ++i) to[i] = static_cast<unsigned char>(file_magic[i]);
+    for (std::size_t i = 0; i < 4; ++i) to[file_magic.size() + i] = static_cast<unsigned char>(version >> (8 * i));
+}
+
 static_assert(bytes_of<kernel_record>() + bytes_of<call_record>() + bytes_of<external_record>() <= 130);
 
 }  // namespace kiln::audit::format

@@ -25,12 +25,23 @@ struct stage {
 };
 // What a terminal may be shown: a program and its files may be called anything. UTF-8, and no control characters.
 [[nodiscard]] std::string plain_text(std::string_view text);
+[[nodiscard]] std::string plain_text(std::string_view text, std::size_t most);  // at most so many bytes
 // "scalar reads at train.py:12", "compilers run as processes (ptxas)".
 [[nodiscard]] std::string plain_of(finding const& f);
 // "train.py:12", or that it is not known.
 [[nodiscard]] std::string place_text(std::string const& where);
 // Longest first.
 [[nodiscard]] std::vector<stage> stages_of(process_model const& p);
+
+// What a process that used no GPU compiled, by compiler; longest first.
+struct compiling {
+    std::uint32_t pid = 0;
+    std::string program;
+    first_kind kind = first_kind::nvrtc;
+    std::uint64_t count = 0, failed = 0;
+    time_ns wall = 0;
+};
+[[nodiscard]] std::vector<compiling> compiling_of(model const& m);
 
 // The process that did most on the GPU; null where none did anything.
 [[nodiscard]] process_model const* main_process(model const& m);

@@ -122,6 +122,17 @@ void put_card(std::string& out, model const& m, finding const& f) {
     out += "</article>";
 }
 
+void put_compiles(std::string& out, model const& m) {
+    if (m.compiles.empty()) return;
+    out +=
+        "<h2>Compiled without a GPU</h2><div "
+        "class=\"scroll\"><table><tr><th>program<th>compiler<th>calls<th>failed<th>time</tr>";
+    for (auto const& c : compiling_of(m))
+        out += fmt::format("<tr><td class=name>{}<td>{}<td>{}<td>{}<td>{}</tr>", escaped(c.program),
+                           compiler_name(c.kind), c.count, c.failed, time_text(c.wall));
+    out += "</table></div>";
+}
+
 void put_lists(std::string& out, report_input const& in) {
     out += "<h2>Let pass, and why</h2>";
     if (in.result.exempt.empty()) out += "<p class=\"none dim\">Nothing was exempt.</p>";
@@ -266,6 +277,7 @@ std::string to_html(report_input const& in) {
         put_allocations(out, *p);
         put_streams(out, *p);
     }
+    put_compiles(out, in.m);
     put_lists(out, in);
     put_sign_off(out, in);
     put_environment(out, in, p);

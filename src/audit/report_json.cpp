@@ -69,6 +69,35 @@ json of_process(process_model const& p) {
             {"stages", stages}};
 }
 
+// Programs that were seen and used no GPU.
+json of_others(model const& m) {
+    constexpr std::size_t most = 1000;
+    std::set<std::uint32_t> recorded;
+    for (auto const& p : m.processes) recorded.insert(p.pid);
+    json out = json::array();
+    for (auto const& c : m.children) {
+        if (c.name.empty() || recorded.contains(c.pid) || out.size() == most) continue;
+        out.push_back({{"pid", c.pid},
+                       {"parent", c.parent},
+                       {"program", c.command.empty() ? c.name : c.command},
+                       {"recorded", !c.out_of_sight},
+                       {"outlived", !c.was_waited_for && m.outlived(c.pid, c.when.from)}});
+    }
+    return out;
+}
+
+json of_compiles(model const& m) {
+    json out = json::array();
+    for (auto const& c : m.compiles)
+        out.push_back({{"pid", c.pid},
+                       {"program", c.program},
+                       {"compiler", compiler_name(c.kind)},
+                       {"name", c.name},
+                       {"ms", in_ms(c.when.length())},
+                       {"failed", c.is_failed}});
+    return out;
+}
+
 }  // namespace
 
 json to_json(report_input const& in) {
@@ -103,6 +132,8 @@ json to_json(report_input const& in) {
             {"good", in.result.good},
             {"resting", resting},
             {"processes", processes},
+            {"others", of_others(in.m)},
+            {"compiles", of_compiles(in.m)},
             {"recording", in.recording}};
 }
 

@@ -119,6 +119,22 @@ time_ns end_of_trace(model const& m) {
     return low;
 }
 
+// Of processes that used no GPU: a track for each.
+void put_compile_tracks(model const& m, trace_writer& out) {
+    std::map<std::uint32_t, time_ns> last;
+    for (auto const& c : m.compiles) {
+        auto const base = std::uint64_t{c.pid} << 32;
+        auto const [at, is_new] = last.try_emplace(c.pid, 0);
+        if (is_new) {
+            out.process(base + 1, c.pid, c.program.substr(0, 100));
+            out.track(base + 3, base + 1, "compiles");
+        }
+        if (c.when.from < at->second) continue;  // slices of one track may not cross
+        at->second = c.when.to;
+        out.slice(base + 3, c.when, fmt::format("{} {}", compiler_name(c.kind), c.name.substr(0, 80)), "first");
+    }
+}
+
 }  // namespace
 
 std::string to_perfetto(report_input const& in) {
@@ -160,6 +176,9 @@ std::string to_perfetto(report_input const& in) {
                       "call");
         }
     }
+    put_compile_tracks(in.m, out);
+    // A file without anything in it is no trace to who opens it.
+    if (in.m.processes.empty()) out.track(2, 0, "nothing of a GPU was recorded");
     if (out.left_out() > 0) out.track(1, 0, fmt::format("cut short: {} later events are not shown", out.left_out()));
     return std::move(out).take();
 }

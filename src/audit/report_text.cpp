@@ -74,7 +74,41 @@ void add_gaps(lines& out, process_model const& p) {
                         100 * static_cast<double>(p.steady_busy) / static_cast<double>(p.span()), text));
 }
 
+// Of processes that used no GPU, one line each.
+void add_compiles(lines& out, model const& m) {
+    constexpr std::size_t most = 3;
+    auto const all = compiling_of(m);
+    for (std::size_t i = 0; i < std::min(most, all.size()); ++i) {
+        auto const& c = all[i];
+        out.add(fmt::format("compiled     {} {} in {:.2f} s{}, without a GPU: {}", c.count, compiler_name(c.kind),
+                            in_s(c.wall), c.failed > 0 ? fmt::format(" ({} failed)", c.failed) : "", c.program));
+    }
+    if (all.size() > most) out.add(fmt::format("             and {} more", all.size() - most));
+}
+
 }  // namespace
+
+std::vector<compiling> compiling_of(model const& m) {
+    std::map<std::pair<std::uint32_t, first_kind>, std::vector<compile_apart const*>> by_process;
+    for (auto const& c : m.compiles) by_process[{c.pid, c.kind}].push_back(&c);
+    std::vector<compiling> out;
+    for (auto const& [of, calls] : by_process) {
+        compiling one{
+            .pid = of.first,
+            .program = calls.front()->program.empty() ? fmt::format("process {}", of.first) : calls.front()->program,
+            .kind = of.second};
+        std::vector<interval> times;
+        for (auto const* const c : calls) {
+            times.push_back(c->when);
+            one.failed += c->is_failed ? 1 : 0;
+        }
+        one.count = calls.size();
+        for (auto const& t : joined(std::move(times))) one.wall += t.length();
+        out.push_back(std::move(one));
+    }
+    std::ranges::sort(out, std::greater{}, &compiling::wall);
+    return out;
+}
 
 std::string plain_text(std::string_view text) {
     auto out = base::readable_utf8(text);
@@ -87,6 +121,7 @@ std::string plain_text(std::string_view text) {
     }
     return out;
 }
+std::string plain_text(std::string_view text, std::size_t most) { return cut(plain_text(text), most); }
 std::string plain_of(finding const& f) {
     auto const plain = find_rule(f.rule)->plain;
     return f.place != 0 || f.where == "?" ? fmt::format("{} at {}", plain, place_text(f.where))
@@ -103,7 +138,7 @@ std::string verdict(report_input const& in) {
     auto const* const p = main_process(in.m);
     if (p == nullptr || p->ops.empty()) {
         if (!in.result.can_be_judged && !in.result.nothing_ran) return "it cannot be judged: " + in.result.why_not;
-        return "nothing ran on a GPU";
+        return cpu_shape::cpu_code == shape_of(in) ? "nothing ran on a GPU" : "nothing was seen to run on a GPU";
     }
     std::size_t counts[5] = {};
     for (auto const& f : in.result.findings) ++counts[static_cast<std::size_t>(f.level)];
@@ -162,8 +197,11 @@ std::string to_text(report_input const& in) {
     auto const& m = in.m;
     auto const* const p = main_process(m);
     if (p == nullptr && in.result.worst() == severity::info) {  // nothing to say but that
-        out.add(fmt::format("kiln audit: {}{}", verdict(in),
-                            in.result.findings.empty() ? "" : ": " + in.result.findings.front().what));
+        auto const what = in.result.findings.empty() ? std::string{} : ": " + in.result.findings.front().what;
+        auto const but = std::min(what.size(), what.find("; but "));
+        out.add(fmt::format("kiln audit: {}{}", verdict(in), what.substr(0, but)));
+        if (but < what.size()) out.add(fmt::format("            {}", what.substr(but + 2)));
+        add_compiles(out, m);
         return out.text;
     }
     out.add(fmt::format("kiln audit: {}{}", p != nullptr && !p->device.empty() ? p->device : "no device",
@@ -181,6 +219,7 @@ std::string to_text(report_input const& in) {
         add_ledger(out, *p);
         if (!p->ops.empty()) add_gaps(out, *p);
     }
+    add_compiles(out, m);
     if (is_short_for(in))
         out.add("             a short run: nothing found in it is more than MEDIUM; audit a longer one");
     std::size_t shown = 0, later = 0, minor = 0;

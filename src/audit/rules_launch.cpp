@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How work is cut into launches (R50 to R66), and whether all this is evidence (R90 to R94).
+#include "audit/losses.hpp"
 #include "audit/rules.hpp"
 
 #include <algorithm>
@@ -440,8 +441,8 @@ void lost_records(judge& j) {
     if (cut > 0 && losses.empty())
         j.good(fmt::format("{} ended without a word; at most the last second is missing",
                            count_text(cut, "process", "processes")));
-    bool const many = m.records > 0 && static_cast<double>(lost) > 0.001 * static_cast<double>(m.records);
-    if (!many && m.discarded == 0 && m.skipped_bytes == 0 && m.spoilt_files == 0 && losses.empty()) return;
+    bool const many = has_lost_many(m);
+    if (!is_cut_short(m, losses)) return;
     finding f = j.at("R91", 0);
     f.where = "the recording";
     f.count = std::max<std::uint64_t>({1, lost, losses.size()});
@@ -454,13 +455,16 @@ void lost_records(judge& j) {
         say(losses[i],
             "see that the process named is recorded: let it keep its environment, and end before the program");
     if (losses.size() > 3) f.what += fmt::format("; and {} more", losses.size() - 3);
-    if (!m.has_end)
+    if (!m.cut_short.empty())
+        say("the recording could not be written to its end (" + m.cut_short + ")",
+            "make room where it goes (TMPDIR, --keep) and for files to be opened (ulimit -n), and audit again");
+    else if (!m.has_end)
         say("there is no run.json that can be read: the recording was cut short, or this is one file of it",
             "name the whole folder of a recording that came to its end");
     if (many) say(fmt::format("{} of {} records lost", lost, m.records + lost), shorter);
     if (m.discarded > 0) say(fmt::format("{} bytes discarded for lack of room", m.discarded), shorter);
     if (m.skipped_bytes > 0) say(fmt::format("{} bytes unreadable", m.skipped_bytes), again);
-    if (auto const files = m.spoilt_files - (m.has_end ? 0 : 1); files > 0)
+    if (auto const files = m.spoilt_files - (m.has_end ? 0 : std::min<std::uint64_t>(1, m.spoilt_files)); files > 0)
         say(fmt::format("{} that could take no more, or {} no recording", count_text(files, "file"),
                         files == 1 ? "is" : "are"),
             again);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether it ran on the GPU at all, and as what (R01 to R07).
+#include "audit/losses.hpp"
 #include "audit/rules.hpp"
 
 #include <nlohmann/json.hpp>
@@ -39,20 +40,49 @@ bool has_any(std::string const& name, std::initializer_list<std::string_view> pa
     return std::ranges::any_of(parts, [&](std::string_view part) { return name.find(part) != name.npos; });
 }
 
+bool has_driver(model const& m) { return !m.missing.contains("libcuda.so.1"); }
+
+std::string why_nothing_ran(model const& m) {
+    if (!m.driver_asked && !has_driver(m))
+        return "no NVIDIA driver was found (libcuda.so.1), and no process asked for one (cuInit was never called)";
+    if (!m.driver_asked) return "no process asked the CUDA driver for a device (cuInit was never called)";
+    if (!m.processes.empty()) return "a device was opened, but no kernel ran";
+    return fmt::format("cuInit was called and gave {}: no process got a device", m.driver_status);
+}
+
+// What the machine lacks comes first: whoever looks elsewhere looks in vain. Empty: the rule's.
+std::string remedy_for(model const& m) {
+    bool const has_cupti = !m.missing.contains("libcupti");
+    if (has_driver(m) && has_cupti) return {};
+    std::string out;
+    if (!has_driver(m))
+        out +=
+            "install the NVIDIA driver (libcuda.so.1 was not found), or give the container the GPU (docker run --gpus "
+            "all); ";
+    if (!has_cupti)
+        out +=
+            "install CUPTI (libcupti.so.13 or .12 was not found: it is a part of the CUDA toolkit, and of the wheels "
+            "of PyTorch and JAX), without which nothing is recorded; ";
+    return out + std::string{find_rule("R01")->remedy};
+}
+
 }  // namespace
 
 void no_gpu(judge& j) {
     bool const any = std::ranges::any_of(j.m.processes, [](process_model const& p) {
         return std::ranges::any_of(p.ops, [](operation const& o) { return o.kind == op_kind::kernel; });
     });
-    if (any || j.m.not_recorded || j.m.other_profiler || !j.losses.empty()) return;
+    if (any || j.m.not_recorded || j.m.other_profiler || is_cut_short(j.m, j.losses)) return;
     finding f = j.at("R01", 0);
     f.count = 1;
     f.where = "all processes";
-    f.what = !j.m.driver_asked ? "no process asked the CUDA driver for a device (cuInit was never called)"
-             : j.m.processes.empty()
-                 ? fmt::format("cuInit was called and gave {}: no process got a device", j.m.driver_status)
-                 : "a device was opened, but no kernel ran";
+    f.what = why_nothing_ran(j.m);
+    if (auto const doubts = doubts_of(j.m); !doubts.empty()) {
+        f.what += fmt::format("; but {}{}", doubts.front(),
+                              doubts.size() > 1 ? fmt::format(", and {} more like this", doubts.size() - 1) : "");
+        f.sure = confidence::likely;
+    }
+    f.remedy = remedy_for(j.m);
     f.level = j.options.expect_gpu ? severity::blocking : severity::info;
     f.structural = true;
     j.find(std::move(f));

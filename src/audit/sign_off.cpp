@@ -69,6 +69,20 @@ void say_what_forces(report_input const& in, sign_off& to) {
     to.change = f != nullptr ? suggestion(*f) : std::string{find_rule("R60")->remedy};
 }
 
+finding const* finding_of_no_gpu(audit_result const& r) {
+    auto const at = std::ranges::find_if(r.findings, [](finding const& f) { return f.rule == "R01"; });
+    return at == r.findings.end() ? nullptr : &*at;
+}
+// Not where there was somebody who was not seen, or not to the end.
+bool is_sure_of_nothing(audit_result const& r) {
+    auto const* const f = finding_of_no_gpu(r);
+    return f == nullptr || f->sure == confidence::certain;
+}
+std::string remedy_of_no_gpu(audit_result const& r) {
+    auto const* const f = finding_of_no_gpu(r);
+    return std::string{f != nullptr ? remedy_of(*f) : find_rule("R01")->remedy};
+}
+
 }  // namespace
 
 std::string_view name_of(cpu_shape s) noexcept {
@@ -91,7 +105,7 @@ finding const* main_finding(report_input const& in) {
 }
 
 cpu_shape shape_of(report_input const& in) {
-    if (in.result.nothing_ran) return cpu_shape::cpu_code;
+    if (in.result.nothing_ran) return is_sure_of_nothing(in.result) ? cpu_shape::cpu_code : cpu_shape::not_known;
     auto const* const p = main_process(in.m);
     if (p == nullptr || p->ops.empty()) return cpu_shape::not_known;
     bool const is_blocked = std::ranges::any_of(
@@ -113,10 +127,11 @@ sign_off sign_off_of(report_input const& in) {
             break;
         case cpu_shape::cpu_code:
             out.forced_by = "nothing of it runs on a GPU";
-            out.change = find_rule("R01")->remedy;
+            out.change = remedy_of_no_gpu(in.result);
             break;
         case cpu_shape::not_known:
             out.forced_by = "not known: " + in.result.why_not;
+            if (in.result.nothing_ran) out.change = remedy_of_no_gpu(in.result);
             for (auto const& f : in.result.findings)
                 if (f.what == in.result.why_not) out.change = remedy_of(f);
             break;

@@ -8,8 +8,12 @@ namespace kiln::audit {
 
 namespace {
 
-constexpr std::array<std::string_view, 9> tools_that_start_others{"sh",  "bash", "dash", "zsh",  "awk",
-                                                                  "env", "find", "git",  "xargs"};
+constexpr auto tools_that_start_others = std::to_array<std::string_view>(
+    {"sh", "bash", "dash", "zsh", "awk", "env", "find", "git", "make", "ninja", "xargs"});
+// What scripts do by the way. (No 'test': programs of people's own are called so.)
+constexpr auto tools_of_scripts =
+    std::to_array<std::string_view>({"chmod", "chown", "cmp", "cp", "echo", "false", "kill", "mkfifo", "nproc",
+                                     "printf", "pwd", "rmdir", "seq", "stat", "tee", "touch", "true", "whoami"});
 constexpr auto small_tools = std::to_array<std::string_view>(
     {"basename", "cat",   "cut",         "date",       "dirname", "expr",     "file",     "getconf", "grep",  "head",
      "hostname", "id",    "kiln-worker", "ldconfig",   "ln",      "locale",   "ls",       "lscpu",   "lspci", "mkdir",
@@ -30,7 +34,8 @@ bool is_small_tool(std::string_view program) noexcept {
 
 bool is_system_tool(std::string_view program) noexcept {
     return is_small_tool(program) ||
-           std::ranges::find(tools_that_start_others, tool_name(program)) != tools_that_start_others.end();
+           std::ranges::find(tools_that_start_others, tool_name(program)) != tools_that_start_others.end() ||
+           std::ranges::find(tools_of_scripts, tool_name(program)) != tools_of_scripts.end();
 }
 
 }  // namespace kiln::audit

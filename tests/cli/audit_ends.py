@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 
-from _audit import FAKE, waiting
+from _audit import FAKE, told, waiting
 from _kiln import CLI, SCRATCH, check, run, write
 
 PYTHON = os.path.realpath(sys.executable)
@@ -181,7 +181,7 @@ except OSError: pass
 os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)
 os._exit(0)
 """, 4)
-check("could take no more" in full.stderr, "what finds no descriptor is counted", full.stderr)
+check("was not recorded: its environment was emptied" in full.stderr, "what finds no descriptor is told all the same", full.stderr)
 
 # ---- a program that locks itself in: a file that it opens is its end
 
@@ -224,7 +224,8 @@ for options in ((), ("--force",)):
     left = run("audit", "diff", *options, SCRATCH / "gpu", SCRATCH / "cpu", status=3)
     check("now nothing runs on a GPU" in left.stdout, "it left the GPU", left.stdout)
 check("another device" in run("audit", "diff", SCRATCH / "cpu", SCRATCH / "gpu", status=2).stderr, "none is another device")
-run("audit", "diff", SCRATCH / "cpu", SCRATCH / "cpu", status=4)
+unknown = told(run("audit", "diff", "--json", SCRATCH / "cpu", SCRATCH / "cpu", status=4))
+check(unknown["broken"] is None and unknown["why_not"], "what cannot be judged is an object, too", unknown)
 os.truncate(next((SCRATCH / "gpu").glob("p*")), 40)
 check("cannot be judged" in run("audit", "health", SCRATCH / "gpu").stderr, "it is said")
 run("audit", "health", SCRATCH / "gpu", "--write-baseline", SCRATCH / "none.json", status=4)

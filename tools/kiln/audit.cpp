@@ -47,18 +47,17 @@ struct loaded {
 enum class recorded { now, before };
 
 // The recording outlives the model: the model points into it.
-std::unique_ptr<loaded> load(std::filesystem::path const& from, audit_arguments const& a, audit::budget const& b,
-                             recorded when = recorded::before) {
+std::unique_ptr<loaded> judge(audit::recording recording, audit_arguments const& a, audit::budget const& b) {
     auto out = std::make_unique<loaded>();
-    out->recording = audit::read_recording(from).value();
-    if (when == recorded::now) {
-        look_up_lines(from, out->recording);
-        keep_sources(from, out->recording);
-    }
+    out->recording = std::move(recording);
     out->model = audit::model_of(out->recording, {.step = a.step});
     out->result = audit::audit(out->model, b.apply({.expect_gpu = a.expect_gpu, .numbers = {}}));
     audit::allow(b, out->result);
     return out;
+}
+
+std::unique_ptr<loaded> load(std::filesystem::path const& from, audit_arguments const& a, audit::budget const& b) {
+    return judge(audit::read_recording(from).value(), a, b);
 }
 
 audit::budget read_budget(std::string const& file) {
@@ -78,7 +77,7 @@ int judged(audit_arguments const& a, audit::budget const& b, audit::report_input
     bool const needs_recording = !a.fail_on.empty() || !a.budget_file.empty();
     bool const left_the_gpu = a.expect_gpu && in.result.nothing_ran;  // that is an answer
     if (!in.result.can_be_judged && !left_the_gpu && (needs_recording || !in.result.nothing_ran)) {
-        complain("audit: it cannot be judged: " + in.result.why_not);
+        complain("audit: it cannot be judged: " + audit::plain_text(in.result.why_not));
         return not_judgeable;
     }
     int out = ok;
@@ -114,10 +113,35 @@ bool is_at_line_start() {
     return file && ::pread(file->get(), &last, 1, at - 1) == 1 && last == '\n';
 }
 
-// Writes what was asked for and tells the rest. The program owns standard output; our object is its last line.
+// The program owns standard output; our object is its last line.
+template <class Json>
+void print_last(Json const& data, recorded when) {
+    print((when == recorded::now && !is_at_line_start() ? "\n" : "") + json_line(data));
+    finish_output();
+}
+
+// Who reads JSON is told there, too, why there is nothing else to read.
+json no_report(std::string const& why) {
+    return {{"format", "kiln-audit"}, {"version", 1},           {"verdict", "it cannot be judged: " + why},
+            {"cpu_shaped", nullptr},  {"can_be_judged", false}, {"why_not", why}};
+}
+json no_difference(std::string const& why) { return {{"broken", nullptr}, {"why_not", why}}; }
+
+// What goes wrong is told at the end of the command line.
+template <class Work, class Object>
+int with_object_on_failure(bool as_json, Object const& object, Work const& work) {
+    try {
+        return work();
+    } catch (std::exception const& e) {
+        if (as_json) print(json_line(object(audit::plain_text(e.what()))));
+        throw;
+    }
+}
+
+// Writes what was asked for and tells the rest. `from` is empty where there is nothing to read: that was said.
 int report_on(loaded const& all, std::filesystem::path const& from, audit_arguments const& a, recorded when) {
     auto const b = read_budget(a.budget_file);
-    bool const is_kept = when == recorded::before || !a.run.keep.empty();
+    bool const is_kept = !from.empty() && (when == recorded::before || !a.run.keep.empty());
     audit::report_input in{
         .m = all.model, .result = all.result, .recording = is_kept ? from.native() : "", .files = {}};
     if (!a.html.empty()) {
@@ -127,16 +151,13 @@ int report_on(loaded const& all, std::filesystem::path const& from, audit_argume
     if (!a.perfetto.empty()) {
         auto const trace = audit::to_perfetto(in);
         write_text_output(a.perfetto, base::as_bytes(trace)).value();
-        if (trace.empty())
+        if (all.model.processes.empty())
             complain(fmt::format("audit: {}: the trace is empty: nothing of a GPU was recorded", a.perfetto));
-        in.files.push_back(a.perfetto + " (open it in ui.perfetto.dev)");
+        else in.files.push_back(a.perfetto + " (open it in ui.perfetto.dev)");
     }
     if (is_kept) in.files.push_back(from.native());
-    std::fputs(audit::to_text(in).c_str(), stderr);
-    if (a.as_json) {
-        print((when == recorded::now && !is_at_line_start() ? "\n" : "") + json_line(audit::to_json(in)));
-        finish_output();
-    }
+    if (!from.empty()) std::fputs(audit::to_text(in).c_str(), stderr);
+    if (a.as_json) print_last(audit::to_json(in), when);
     return judged(a, b, in);
 }
 
@@ -157,22 +178,55 @@ void check_place(recording_place const& place) {
         throw error{errc::not_found, place.path().native() + ": the program put something else in its place"};
 }
 
+// What was recorded just now. Where that went away, or there never was a place for it, all that is known is how the program was run, and why
+// there is no more: that is a report as well, for who reads the object or the page.
+struct recorded_run {
+    audit::recording all;
+    std::string why_none;
+};
+recorded_run read_run(recording_place const& place, std::string const& about) {
+    recorded_run out{.all = {}, .why_none = place.why_none()};
+    if (out.why_none.empty()) {
+        try {
+            check_place(place);
+            out.all = audit::read_recording(place.path()).value();
+            if (out.all.has_end) return out;
+        } catch (error const& e) {
+            complain("audit: no report: " + e.message());
+            out.why_none = e.message();
+        }
+    }
+    out.all.about = about;  // it could not be written, or is gone again
+    if (out.why_none.empty()) return out;
+    auto known = json::parse(about, nullptr, false);
+    if (!known.is_object()) known = json::object();
+    known["not_recorded"] = out.why_none;
+    out.all = {};
+    out.all.about = base::json_text(known);
+    return out;
+}
+
 // Of a program that has ended: whatever becomes of the report, how it ended is told.
-int report_of_run(recording_place const& place, audit_arguments const& a) {
-    if (place.path().empty()) {
-        if (is_judged(a)) complain("audit: it cannot be judged: " + place.why_none());
-        return is_judged(a) ? not_judgeable : ok;
-    }
+int report_of_run(recording_place const& place, std::string const& about, audit_arguments const& a) {
     std::unique_ptr<loaded> all;
+    bool is_there = true;
+    std::string why;
     try {
-        check_place(place);
-        all = load(place.path(), a, read_budget(a.budget_file), recorded::now);
-    } catch (error const& e) {
-        complain("audit: no report: " + e.message());
-        return is_judged(a) ? not_judgeable : ok;
+        auto run = read_run(place, about);
+        is_there = run.why_none.empty();
+        if (is_there) {
+            look_up_lines(place.path(), run.all);
+            keep_sources(place.path(), run.all);
+        }
+        all = judge(std::move(run.all), a, read_budget(a.budget_file));
+    } catch (std::exception const& e) {
+        why = audit::plain_text(e.what());
+        complain("audit: no report: " + why);
     }
     try {
-        return report_on(*all, place.path(), a, recorded::now);
+        if (!all && a.as_json) print_last(no_report(why), recorded::now);
+        if (!all) return is_judged(a) ? not_judgeable : ok;
+        return report_on(*all, is_there ? place.path() : std::filesystem::path{}, a, recorded::now);
     } catch (error const& e) {
         complain(e);
     } catch (std::exception const& e) {
@@ -185,7 +239,7 @@ int report_of_run(recording_place const& place, audit_arguments const& a) {
 // What it will be held to can be read. Says what cannot.
 bool can_judge_by(audit_arguments const& a) {
     if (!a.fail_on.empty() && !audit::severity_named(a.fail_on)) {
-        complain(fmt::format("'{}' is no severity: low, medium, high or blocking", a.fail_on));
+        complain(fmt::format("'{}' is no severity: info, low, medium, high or blocking", a.fail_on));
         return false;
     }
     try {
@@ -204,10 +258,15 @@ struct audited_end {
 
 // A recording that nobody keeps is gone when this comes back.
 result<audited_end> run_and_report(audit_arguments const& a) {
-    auto const place = recording_place::make(a.run.keep).value();
-    KILN_TRY(auto const status, run_audited(a.run, place));
+    auto place = recording_place::make(a.run.keep).value();
+    auto const ran = run_audited(a.run, place);
+    if (!ran) {
+        place.take_back();
+        return ran.error();
+    }
+    place.remove_on_signals();
     unbroken_by_writing const guard;
-    return audited_end{status, report_of_run(place, a)};
+    return audited_end{ran->status, report_of_run(place, ran->about, a)};
 }
 
 int run_program(audit_arguments const& a) {
@@ -220,6 +279,7 @@ int run_program(audit_arguments const& a) {
     auto const ended = run_and_report(a);
     if (!ended) {
         complain(ended.error());
+        if (a.as_json) print(json_line(no_report(audit::plain_text(ended.error().message()))));
         return 127;
     }
     bool const failed_itself = !WIFEXITED(ended->status) || WEXITSTATUS(ended->status) != 0;
@@ -287,12 +347,15 @@ int print_diff(std::string const& before, std::string const& after, bool force, 
     bool const both_without = a->result.nothing_ran && b->result.nothing_ran;
     for (auto const* const one_of : {a.get(), b.get()}) {
         if (one_of->result.can_be_judged || (one_of->result.nothing_ran && !both_without)) continue;
-        complain("audit diff: it cannot be judged: " + one_of->result.why_not);
+        auto const why = audit::plain_text(one_of->result.why_not);
+        complain("audit diff: it cannot be judged: " + why);
+        if (as_json) print(json_line(no_difference(why)));
         return not_judgeable;
     }
     auto const found = audit::compare(one, two, force ? audit::strictness::any : audit::strictness::same_only);
     if (!found) {
         complain(found.error());
+        if (as_json) print(json_line(no_difference(audit::plain_text(found.error().message()))));
         return misused;
     }
     if (as_json) print(json_line(audit::to_json(*found)));
@@ -325,7 +388,7 @@ result<health_baseline> read_baseline(std::string const& file) {
 }
 
 int no_answer(std::string const& why) {
-    complain("audit health: it cannot be judged: " + why);
+    complain("audit health: it cannot be judged: " + audit::plain_text(why));
     return not_judgeable;
 }
 
@@ -347,24 +410,60 @@ struct gathered_health {
     std::string why_not;  // empty: it can be judged
 };
 
-// A recording that its program took away (from `place`, where it was made just now) is done without; one that was named is not.
-gathered_health gather_health(std::vector<std::filesystem::path> const& from, recording_place const* place) {
+void add_health(loaded const& all, gathered_health& to) {
+    if (!all.result.can_be_judged && !all.result.nothing_ran) to.why_not = all.result.why_not;
+    audit::add_health(all.model, {}, to.all);
+}
+
+// Recordings that were named: one that is not there is an error, and never a program.
+gathered_health gather_health(std::vector<std::string> const& from) {
     gathered_health out;
     for (auto const& one : from) {
-        std::unique_ptr<loaded> all;
-        try {
-            if (place != nullptr) check_place(*place);
-            all = load(one, {}, {});
-        } catch (error const& e) {
-            if (place == nullptr) throw;
-            complain("audit health: no report: " + e.message());
-            continue;
-        }
-        if (!all->result.can_be_judged && !all->result.nothing_ran) out.why_not = all->result.why_not;
-        audit::add_health(all->model, {}, out.all);
+        std::error_code ignored;
+        if (!std::filesystem::exists(one, ignored))
+            throw error{errc::not_found,
+                        fmt::format("no recording {}; to run a program: kiln audit health -- {}", one, one)};
+        add_health(*load(one, {}, {}), out);
     }
-    if (out.all.all == 0) out.why_not = "nothing was recorded";
     return out;
+}
+
+// One that its program took away is done without.
+gathered_health gather_health(recording_place const& place, std::string const& about) {
+    gathered_health out;
+    auto run = read_run(place, about);
+    if (run.why_none.empty()) add_health(*judge(std::move(run.all), {}, {}), out);
+    else out.why_not = "nothing was recorded: " + run.why_none;
+    return out;
+}
+
+struct health_run {
+    gathered_health found;
+    int status = ok;  // of the program
+};
+result<health_run> run_for_health(std::vector<std::string> const& program) {
+    auto place = recording_place::make({}).value();
+    KILN_TRY(auto const ended, run_audited({.program = program}, place));
+    place.remove_on_signals();
+    unbroken_by_writing const guard;
+    return health_run{gather_health(place, ended.about),
+                      WIFEXITED(ended.status) ? WEXITSTATUS(ended.status) : 128 + WTERMSIG(ended.status)};
+}
+
+json no_health(std::string const& why) { return {{"gpu_share", nullptr}, {"why_not", why}}; }
+
+// Whether somebody took it: how the program ended counts more than that.
+bool print_health_object(gathered_health const& h, recorded when) {
+    auto data = audit::to_json(h.all);
+    if (!h.why_not.empty()) data["why_not"] = audit::plain_text(h.why_not);
+    try {
+        print_last(data, when);
+        return true;
+    } catch (error const& e) {
+        complain(e);
+    }
+    ::__fpurge(stdout);
+    return false;
 }
 
 int print_health(health_arguments const& a) {
@@ -382,32 +481,35 @@ int print_health(health_arguments const& a) {
         before = *read;
     }
     if (!a.write_baseline.empty()) check_text_output(a.write_baseline).value();
-    std::vector<std::filesystem::path> from(a.recordings.begin(), a.recordings.end());
-    std::optional<recording_place> place;
-    std::optional<unbroken_by_writing> guard;
-    int status = ok;
-    if (!a.program.empty()) {
-        place.emplace(recording_place::make({}).value());
-        auto const ended = run_audited({.program = a.program}, *place);
-        if (!ended) {
-            complain(ended.error());
+    if (std::error_code ignored; !a.program.empty() && std::filesystem::is_directory(a.program.front(), ignored)) {
+        complain(fmt::format("{} is a directory: what follows -- is a command, and recordings come without it",
+                             a.program.front()));
+        return misused;
+    }
+    health_run h;
+    if (a.program.empty()) h.found = gather_health(a.recordings);
+    else {
+        auto ran = run_for_health(a.program);
+        if (!ran) {
+            complain(ran.error());
+            if (a.as_json) print(json_line(no_health(audit::plain_text(ran.error().message()))));
             return 127;
         }
-        status = WIFEXITED(*ended) ? WEXITSTATUS(*ended) : 128 + WTERMSIG(*ended);
-        if (!place->path().empty()) from.push_back(place->path());
-        guard.emplace();
+        h = *std::move(ran);
     }
-    auto const h = gather_health(from, place ? &*place : nullptr);
-    auto const data = audit::to_json(h.all);
-    if (a.as_json) print(json_line(data));
-    else std::fputs(audit::to_text(h.all).c_str(), stderr);
+    unbroken_by_writing const guard;
+    auto const status = h.status;
+    auto const data = audit::to_json(h.found.all);
+    if (!a.as_json) std::fputs(audit::to_text(h.found.all).c_str(), stderr);
+    else if (!print_health_object(h.found, a.program.empty() ? recorded::before : recorded::now))
+        return status == ok ? failed : status;
     bool const asks = before || !a.write_baseline.empty();
-    if (!h.why_not.empty()) {  // nor is it a baseline: every later run would keep it
-        auto const answer = no_answer(h.why_not);
+    if (!h.found.why_not.empty()) {  // nor is it a baseline: every later run would keep it
+        auto const answer = no_answer(h.found.why_not);
         return status == ok && asks ? answer : status;
     }
     if (!a.write_baseline.empty()) {
-        if (h.all.gpu == 0) {
+        if (h.found.all.gpu == 0) {
             complain(
                 fmt::format("audit health: {} is not written: nothing ran on a GPU, and every later run would keep it",
                             a.write_baseline));
@@ -415,7 +517,7 @@ int print_health(health_arguments const& a) {
         }
         write_text_output(a.write_baseline, base::as_bytes(base::json_text(data, 1) + "\n")).value();
     }
-    return status == ok && before ? judged_by(*before, h.all) : status;
+    return status == ok && before ? judged_by(*before, h.found.all) : status;
 }
 
 }  // namespace
@@ -446,7 +548,11 @@ void add_audit(CLI::App& root, std::vector<command>& commands) {
     auto recording = std::make_shared<std::string>();
     from_file->add_option("RECORDING", *recording, "directory")->required();
     add_outputs(from_file);
-    commands.push_back({from_file, [a, recording] { return can_judge_by(*a) ? report(*recording, *a) : misused; }});
+    commands.push_back({from_file, [a, recording] {
+                            if (!can_judge_by(*a)) return misused;
+                            return with_object_on_failure(a->as_json, no_report,
+                                                          [&] { return report(*recording, *a); });
+                        }});
 
     auto* const rules = add_command(*app, "rules", "audit");
     auto id = std::make_shared<std::string>();
@@ -463,7 +569,11 @@ void add_audit(CLI::App& root, std::vector<command>& commands) {
     diff->add_option("AFTER", two->second, "recording")->required();
     diff->add_flag("--force", ways->first, "of another device, command or label too");
     diff->add_flag("--json", ways->second, "JSON");
-    commands.push_back({diff, [two, ways] { return print_diff(two->first, two->second, ways->first, ways->second); }});
+    commands.push_back({diff, [two, ways] {
+                            return with_object_on_failure(ways->second, no_difference, [&] {
+                                return print_diff(two->first, two->second, ways->first, ways->second);
+                            });
+                        }});
 
     auto* const health = add_command(*app, "health", "audit");
     auto h = std::make_shared<health_arguments>();
@@ -471,17 +581,15 @@ void add_audit(CLI::App& root, std::vector<command>& commands) {
     health->add_option("--baseline", h->baseline, "what it must not fall below");
     health->add_option("--write-baseline", h->write_baseline, "file to write");
     health->add_flag("--json", h->as_json, "JSON");
-    commands.push_back({health, [h] {
-                            // What comes after '--' is a command; recordings are directories or files of ours.
-                            std::error_code ignored;
-                            bool const is_command = !h->recordings.empty() &&
-                                                    !std::filesystem::is_directory(h->recordings.front(), ignored) &&
-                                                    !h->recordings.front().ends_with(".kilnrec");
-                            if (is_command) std::swap(h->program, h->recordings);
-                            return print_health(*h);
+    commands.push_back({health, [h, health] {
+                            // What comes after '--' is a command, and nothing else is.
+                            auto const marks = health->remaining();
+                            if (std::ranges::find(marks, "--") != marks.end()) std::swap(h->program, h->recordings);
+                            return with_object_on_failure(h->as_json, no_health, [&] { return print_health(*h); });
                         }});
     // The commands above come first: they are commands of this one.
-    commands.push_back({app, [a] { return run_program(*a); }});
+    commands.push_back(
+        {app, [a] { return with_object_on_failure(a->as_json, no_report, [&] { return run_program(*a); }); }});
 }
 
 }  // namespace kiln::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit_lines.hpp"
 
-#include "base/files.hpp"
+#include "base/replace_name.hpp"
 #include "message.hpp"
 
 #include <fcntl.h>
@@ -57,7 +57,7 @@ void ask(std::string const& object, std::vector<std::string> const& offsets, aud
 
 // A file of the recording's own.
 void keep(std::filesystem::path const& file, std::string const& text) {
-    if (auto const kept = base::write_output(file, base::as_bytes(text), 0600); !kept) complain(kept.error());
+    if (auto const kept = base::replace_name(file, base::as_bytes(text)); !kept) complain(kept.error());
 }
 
 }  // namespace

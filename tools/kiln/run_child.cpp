@@ -2,7 +2,6 @@
 #include "run_child.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -11,7 +10,6 @@
 #include <cstring>
 #include <elf.h>
 #include <fcntl.h>
-#include <functional>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -26,13 +24,35 @@ namespace {
 // What handlers know.
 std::atomic<pid_t> child_of_run{0};
 std::atomic<int> end_of_run{-1};  // an eventfd
+std::atomic<bool> collects_orphans{false};
 
 // What a terminal sends goes to the program anyway, which is in our group.
 void pass_on(int signal, ::siginfo_t* about, void*) {
     bool const is_of_a_key = (signal == SIGINT || signal == SIGQUIT) && about->si_code == SI_KERNEL;
     int const before = errno;
-    if (auto const pid = child_of_run.load(); pid > 0 && !is_of_a_key) ::kill(pid, signal);
+    auto const pid = child_of_run.load();
+    if (pid > 0 && about->si_code == SI_QUEUE) ::sigqueue(pid, signal, about->si_value);
+    else if (pid > 0 && !is_of_a_key) ::kill(pid, signal);
     errno = before;
+}
+
+// Whether the orphans of others come to us: we are the first process of a container, or took them upon ourselves (who does so and then becomes
+// us keeps them).
+bool is_given_orphans() {
+    int is_subreaper = 0;
+    return ::getpid() == 1 || (::prctl(PR_GET_CHILD_SUBREAPER, &is_subreaper) == 0 && is_subreaper != 0);
+}
+
+// Whom a shell or an init in our place would collect: a number that is not given back is a process that is still there, to who waits until it is
+// gone and to a limit of processes. The program is left alone, and stands before others only once it has ended. Of our own children, workers,
+// nobody asks more than whether they are still there.
+void collect_orphans(pid_t program) {
+    ::siginfo_t about{};
+    while (::waitid(P_ALL, 0, &about, WEXITED | WNOHANG | WNOWAIT) == 0 && about.si_pid != 0 &&
+           about.si_pid != program) {
+        ::waitid(P_PID, static_cast<::id_t>(about.si_pid), nullptr, WEXITED | WNOHANG);
+        about = {};
+    }
 }
 
 // Of any child: workers end, too. A pidfd would say the same, but not on kernels before 5.3 and not in every sandbox.
@@ -40,21 +60,30 @@ void note_end(int, ::siginfo_t*, void*) {
     int const before = errno;
     ::siginfo_t about{};
     auto const pid = child_of_run.load();
+    if (pid > 0 && collects_orphans.load()) collect_orphans(pid);
     if (pid > 0 && ::waitid(P_PID, static_cast<::id_t>(pid), &about, WEXITED | WNOHANG | WNOWAIT) == 0 &&
         about.si_pid == pid)
         (void)!::eventfd_write(end_of_run.load(), 1);
     errno = before;
 }
 
-// None of these ends us before the program. Who ignores SIGCHLD, and leaves that to us, would never learn how the program ended.
-constexpr std::array handled{SIGINT,  SIGQUIT, SIGTERM,  SIGHUP,  SIGUSR1, SIGUSR2,
-                             SIGALRM, SIGCONT, SIGWINCH, SIGXCPU, SIGCHLD};
+// None of these ends us before the program. Who ignores SIGCHLD, and leaves that to us, would never learn how the program ended. SIGXFSZ may be of a
+// file of ours, and is nothing to pass on.
+std::vector<int> const& handled() {
+    static auto const all = [] {
+        std::vector<int> out{SIGINT,   SIGQUIT, SIGTERM, SIGHUP,    SIGUSR1, SIGUSR2, SIGALRM, SIGCONT,
+                             SIGWINCH, SIGXCPU, SIGCHLD, SIGVTALRM, SIGPROF, SIGIO,   SIGPWR,  SIGURG};
+        for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) out.push_back(signal);
+        return out;
+    }();
+    return all;
+}
 
 // Of the signals we handle, and of those alone: how they were before. The program gets them so.
 class signal_state {
 public:
     // From here on none is lost: they wait until release().
-    signal_state() {
+    signal_state() : before_(handled().size()) {
         ::sigset_t all;
         ::sigfillset(&all);
         ::sigprocmask(SIG_SETMASK, &all, &mask_);
@@ -62,20 +91,25 @@ public:
         action.sa_flags = SA_RESTART | SA_SIGINFO | SA_NOCLDSTOP;
         ::sigfillset(&action.sa_mask);
         auto before = before_.begin();
-        for (int const signal : handled) {
+        for (int const signal : handled()) {
             action.sa_sigaction = signal == SIGCHLD ? note_end : pass_on;
             ::sigaction(signal, &action, &*before++);
         }
     }
-    void release() const { ::sigprocmask(SIG_SETMASK, &mask_, nullptr); }
+    // Who starts us may have blocked the signal that tells us of the program's end.
+    void release() const {
+        auto mask = mask_;
+        ::sigdelset(&mask, SIGCHLD);
+        ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+    }
     void restore() const {
         auto before = before_.begin();
-        for (int const signal : handled) ::sigaction(signal, &*before++, nullptr);
-        release();
+        for (int const signal : handled()) ::sigaction(signal, &*before++, nullptr);
+        ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
     }
 
 private:
-    std::array<struct ::sigaction, handled.size()> before_{};
+    std::vector<struct ::sigaction> before_;
     ::sigset_t mask_{};
 };
 
@@ -178,23 +212,27 @@ std::vector<std::string> needs_of(std::filesystem::path const& file) {
     return out;
 }
 
-// `meanwhile` is given a descriptor that can be read once the program has ended; -1: there is none to be had.
-result<int> run_while(std::vector<std::string> const& program, std::vector<std::string> const& environment,
-                      std::function<void(int)> const& meanwhile) {
+}  // namespace
+
+result<int> run_alone(std::vector<std::string> const& program, std::vector<std::string> const& environment,
+                      beside_program const& beside) {
     auto const arguments = pointers(program);
     auto const variables = pointers(environment);
     base::file_descriptor const end{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     end_of_run.store(end.get());
+    collects_orphans.store(is_given_orphans());
     signal_state const before;
     auto const started = start(arguments.data(), variables.data(), before);
     child_of_run.store(started.pid);
+    if (collects_orphans.load()) ::raise(SIGCHLD);  // for who ended before there was a handler
     before.release();
-    if (started.pid > 0 && started.why_not == 0) meanwhile(end.get());
+    if (started.pid > 0 && started.why_not == 0) beside.meanwhile(end.get());
     int status = 0;
     while (started.pid > 0 && ::waitpid(started.pid, &status, 0) < 0) {
         if (errno != EINTR) return io_error("waitpid", errno);
     }
     child_of_run.store(0);
+    if (started.pid > 0 && started.why_not == 0) beside.afterwards(status);
     before.restore();
     if (started.pid < 0) return io_error("fork", started.why_not);
     if (started.why_not != 0)
@@ -203,18 +241,13 @@ result<int> run_while(std::vector<std::string> const& program, std::vector<std::
     return status;
 }
 
-}  // namespace
-
 result<int> run_to_its_end(std::vector<std::string> const& program, std::vector<std::string> const& environment,
                            run_workers& workers, run_ahead& ahead) {
-    return run_while(program, environment, [&](int end) {
+    auto const serve = [&](int end) {
         ahead.start();
         workers.serve_until_end(end, environment);
-    });
-}
-
-result<int> run_alone(std::vector<std::string> const& program, std::vector<std::string> const& environment) {
-    return run_while(program, environment, [](int) {});
+    };
+    return run_alone(program, environment, {.meanwhile = serve});
 }
 
 int end_like(int status) {

@@ -7,6 +7,8 @@
 #include "run_ahead.hpp"
 #include "run_workers.hpp"
 
+#include <functional>
+
 namespace kiln::cli {
 
 // The status as waitpid gives it. errc::not_found where the program could not be started.
@@ -14,9 +16,14 @@ namespace kiln::cli {
                                          std::vector<std::string> const& environment, run_workers& workers,
                                          run_ahead& ahead);
 
-// The same for a program that nobody works for meanwhile.
+// What is done beside a program, and once it has ended: no signal that is passed on ends us before that is done.
+struct beside_program {
+    std::function<void(int)> meanwhile = [](int) {};   // until that descriptor can be read; -1: there is none to be had
+    std::function<void(int)> afterwards = [](int) {};  // of its status
+};
+// The same for a program that nobody compiles for.
 [[nodiscard]] result<int> run_alone(std::vector<std::string> const& program,
-                                    std::vector<std::string> const& environment);
+                                    std::vector<std::string> const& environment, beside_program const& beside);
 
 // Ends by the signal that ended the program; comes back with its exit status where none did.
 [[nodiscard]] int end_like(int status);

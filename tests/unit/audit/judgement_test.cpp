@@ -235,6 +235,10 @@ TEST(health, a_test_that_asks_tools_is_counted_and_its_runner_is_not_whatever_li
     EXPECT_EQ(h.all, 2u) << to_text(h);
     EXPECT_EQ(h.cpu, 1u);
     EXPECT_NE(to_text(h).find("no kernel  test_of_the_cpu"), std::string::npos) << to_text(h);
+    began(15, 10, ("/usr/bin/" + std::string(3000, 'n')).c_str());
+    h = {};
+    add_health(judge_scene(x).m, {}, h);
+    EXPECT_LT(to_text(h).size(), 600u) << "whatever its name is";
 }
 
 TEST(health, counts_processes_where_kiln_says_nothing) {

@@ -99,6 +99,59 @@ TEST(audit_losses, are_told_and_nothing_is_judged) {
     scene ended;
     outlives(ended);
     EXPECT_EQ(reason(judge_scene(ended)), "") << "it ended later, and all of it is there";
+    auto const has_its_number = [](std::uint64_t began_ns) {
+        return [began_ns](scene& x) {
+            x.p().about.started = 1'000'000'000;
+            x.all().about = fmt::format(R"({{"still_running":[7,42],"still_running_began_ns":[1,{}]}})", began_ns);
+            x.launch("k");
+        };
+    };
+    EXPECT_NE(reason(judged_without_end(has_its_number(1'010'000'000))).find("still at work"), std::string::npos);
+    EXPECT_EQ(reason(judged_without_end(has_its_number(2'000'000'000))).find("still at work"), std::string::npos)
+        << "another got its number";
+}
+
+TEST(audit_model, nothing_is_certain_of_what_was_not_looked_at) {
+    auto const of = [](std::string const& about, bool has_child) {
+        scene x;
+        x.all().about = about;
+        if (has_child) x.child("/usr/bin/perl", 10).p().children.pop_back();  // nobody waited for it
+        return judge_scene(x, {.expect_gpu = true});
+    };
+    auto const plain = of("{}", true), hookless = of(R"({"hook":"none"})", false),
+               left = of(R"({"still_running":[1001]})", true), small = of(R"({"still_running":[1002]})", true);
+    EXPECT_EQ(plain.found("R01")->sure, confidence::certain);
+    EXPECT_EQ(small.found("R01")->sure, confidence::certain) << "that one is nobody who was seen";
+    EXPECT_EQ(hookless.found("R01")->sure, confidence::likely);
+    EXPECT_NE(hookless.found("R01")->what.find("--hook none"), std::string::npos);
+    EXPECT_EQ(left.found("R01")->sure, confidence::likely);
+    EXPECT_NE(left.found("R01")->what.find("perl (process 1001) outlived"), std::string::npos);
+}
+
+TEST(audit_model, what_is_cut_short_is_not_called_cpu_code) {
+    for (int const how : {0, 1, 2, 3}) {
+        scene x;
+        if (how == 0) x.all().has_end = false;
+        if (how == 1) x.all().spoilt_files = 1;
+        if (how == 2) x.p().skipped_bytes = 1;
+        if (how == 3) x.p().ends.push_back({.discarded = 1});
+        auto const seen = judge_scene(x, {.expect_gpu = true});
+        EXPECT_EQ(seen.found("R01"), nullptr) << how;
+        EXPECT_NE(seen.found("R91"), nullptr) << how;
+    }
+}
+
+TEST(audit_model, what_the_machine_lacks_is_the_first_remedy) {
+    auto const remedy = [](std::string const& about) {
+        scene x;
+        x.all().processes.front() = {};
+        x.all().about = about;
+        return std::string{remedy_of(*judge_scene(x).found("R01"))};
+    };
+    EXPECT_TRUE(remedy("{}").starts_with("check that the program was given a device"));
+    EXPECT_TRUE(remedy(R"({"missing":["libcuda.so.1"]})").starts_with("install the NVIDIA driver (libcuda.so.1"));
+    EXPECT_TRUE(remedy(R"({"missing":["libcupti"]})").starts_with("install CUPTI (libcupti.so.13"));
+    EXPECT_TRUE(remedy(R"({"missing":["libcupti","libcuda.so.1"]})").starts_with("install the NVIDIA driver"));
 }
 
 TEST(audit_losses, children_out_of_sight_are_named) {
@@ -115,6 +168,61 @@ TEST(audit_losses, children_out_of_sight_are_named) {
                 << seen.r.why_not;
         }
     }
+}
+
+// A number that comes again is another process.
+TEST(audit_losses, what_is_out_of_sight_is_not_forgotten_for_another_with_its_number) {
+    for (unsigned const how : {0u, 1u, 2u, 3u}) {
+        bool const was_collected = (how & 1u) != 0, is_asked_for = (how & 2u) != 0;
+        for (auto const* const name : {"/usr/bin/readlink", "/usr/bin/gcc", "/usr/bin/other"}) {
+            scene x;
+            x.launch("k");
+            auto const tell = [&](std::uint32_t event, char const* program, std::uint64_t time) {
+                x.p().children.push_back(
+                    {.pid = 4001, .parent = 42, .name = x.text(program), .event = event, .time = time});
+            };
+            tell(1, "/usr/bin/env", 1000);
+            tell(5, "/usr/bin/train", 2000);
+            if (was_collected) tell(4, "", 3000);
+            if (is_asked_for) tell(3, name, 3500);
+            tell(1, name, 4000);
+            tell(4, "", 5000);
+            auto const seen = judge_scene(x);
+            EXPECT_NE(seen.r.why_not.find("train (process 4001) was not recorded"), std::string::npos)
+                << seen.r.why_not;
+            EXPECT_EQ(seen.r.why_not.find("other"), std::string::npos) << seen.r.why_not;
+            EXPECT_EQ(std::ranges::count(seen.m.children, 4001u, &child_process::pid), 2);
+        }
+    }
+}
+
+TEST(audit_model, a_process_that_becomes_another_program_is_one) {
+    scene x;
+    x.launch("k");
+    auto const tell = [&](std::uint32_t pid, std::uint32_t parent, std::uint32_t event, char const* name,
+                          std::uint64_t time) {
+        x.p().children.push_back({.pid = pid, .parent = parent, .name = x.text(name), .event = event, .time = time});
+    };
+    tell(50, 42, 1, "/bin/sh", 1000);
+    tell(50, 42, 1, "/usr/bin/one", 2000);
+    tell(50, 1, 1, "/usr/bin/two", 3000);  // its parent is gone
+    tell(60, 42, 1, "/bin/sh", 3500);
+    tell(70, 42, 4, "", 4000);
+    tell(70, 42, 3, "/bin/late", 5000);  // told by a thread that had no processor
+    auto const seen = judge_scene(x);
+    EXPECT_EQ(std::ranges::count(seen.m.children, 50u, &child_process::pid), 1);
+    EXPECT_EQ(std::ranges::count(seen.m.children, 70u, &child_process::pid), 1);
+    tell(50, 60, 1, "/usr/bin/three", 6000);
+    EXPECT_EQ(std::ranges::count(judge_scene(x).m.children, 50u, &child_process::pid), 2) << "started by another";
+}
+
+TEST(audit_losses, names_are_one_short_line) {
+    scene x;
+    x.launch("k").child("/bin/a\nb\x1b" + std::string(3000, 'A'), 10);
+    x.p().children[0].event = 5;
+    auto const why = judge_scene(x).r.why_not;
+    EXPECT_NE(why.find("a?b?AAA"), std::string::npos) << why;
+    EXPECT_LT(why.size(), 300u);
 }
 
 TEST(audit_gaps, a_stream_waits_for_another_only_where_there_is_one) {

@@ -5,8 +5,8 @@
 // the loader asks which address a name is bound to, and gets a function that calls the original and notes when.
 //
 // libc alone, and a libc of its own: what is loaded this way lives in another namespace, so nothing here can change the program's
-// errno, locks or exit handlers. Each event is one open, one append, one close: a killed process loses nothing, and a program that closes
-// every descriptor cannot lose or redirect it.
+// errno, locks or exit handlers. That the process began is one open, one append, one close; each event after that is a link, which needs no
+// descriptor: a killed process loses nothing, and a program that closes every descriptor cannot lose or redirect it.
 #include "events.hpp"
 #include "lock.hpp"
 #include "processes.hpp"
@@ -207,6 +207,7 @@ __attribute__((visibility("default"))) unsigned la_version(unsigned version) {
     char text[most_text];
     put_program(text, sizeof text);
     note_process(static_cast<uint32_t>(::getpid()), static_cast<uint32_t>(::getppid()), began, text, 0);
+    program_begins();
     return version < LAV_CURRENT ? version : LAV_CURRENT;
 }
 

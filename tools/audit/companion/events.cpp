@@ -31,10 +31,22 @@ std::size_t directory_length = 0;
 ::dev_t device = 0;
 ::ino_t inode = 0;
 
-// What somebody put into its place gets no files of ours.
-bool is_the_same() {
+constexpr char end_mark[] = "/run.json";  // written when the program has ended
+char end_of_recording[PATH_MAX + sizeof end_mark];
+
+constexpr std::size_t most_file_name = 24, most_suffix = 24;
+// As the process was when it began: children that it forks give that file names, too.
+char first_file[PATH_MAX + most_file_name];
+
+char* put_file(char* to) {
+    return put(put(put(put(to, directory), "/c"), static_cast<uint32_t>(::getpid())), ".kilnrec");
+}
+
+// What somebody put into its place gets nothing of ours. Nor does a recording that has ended, which processes outlive.
+[[gnu::noinline]] bool is_recorded() {
     struct ::stat about {};
-    return ::stat(directory, &about) == 0 && about.st_dev == device && about.st_ino == inode;
+    if (::stat(directory, &about) != 0) return errno == EACCES;  // for now
+    return about.st_dev == device && about.st_ino == inode && ::lstat(end_of_recording, &about) != 0;
 }
 
 }  // namespace
@@ -43,6 +55,8 @@ bool set_directory(char const* path) {
     directory_length = std::strlen(path);
     if (directory_length >= sizeof directory) return false;
     std::strcpy(directory, path);
+    put(put(end_of_recording, directory), end_mark);
+    put_file(first_file);
     struct ::stat about {};
     if (::stat(directory, &about) == 0) {
         device = about.st_dev;
@@ -69,17 +83,12 @@ std::atomic<uint64_t> chunks_written{0};
 
 // Programs call us on stacks of a few KiB, a signal's or a clone's: names lie in as many bytes as they have, texts stay where they are, and
 // nothing here prints.
-constexpr std::size_t most_file_name = 24, most_suffix = 24;
-
 constexpr int appending = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
 
 // The file gets its name when it has its head, so that who comes second finds it whole.
 [[gnu::noinline]] void make_events(char const* path) {
-    if (!is_the_same()) return;
-    unsigned char head[format::file_header_bytes] = {};
-    std::memcpy(head, format::file_magic.data(), format::file_magic.size());
-    for (unsigned i = 0; i < 4; ++i)
-        head[format::file_magic.size() + i] = static_cast<unsigned char>(format::version >> (8 * i));
+    unsigned char head[format::file_header_bytes];
+    format::write_file_header(head);
     static std::atomic<uint32_t> made{0};
     auto* const nameless = static_cast<char*>(__builtin_alloca(directory_length + most_file_name + most_suffix));
     put(put(put(put(put(nameless, path), "."), thread_id()), "."), made++);
@@ -93,37 +102,31 @@ constexpr int appending = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
     ::unlink(nameless);
 }
 
-// Beside the file, that something is missing in it: no descriptor is needed for that, of which there may be none left.
-[[gnu::noinline]] void mark_loss(char const* path) {
-    if (!is_the_same()) return;
+// Beside the file, that something is missing in it: no descriptor is needed for that, of which there may be none left. Who has other rights
+// for now cannot: that is made up for with the next event.
+std::atomic<bool> has_unmarked_loss{false};
+[[gnu::noinline]] void mark_loss() {
     auto* const mark = static_cast<char*>(__builtin_alloca(directory_length + most_file_name + most_suffix));
-    put(put(mark, path), ".full");
-    ::mknod(mark, S_IFREG | 0600, 0);
+    put(put_file(mark), ".full");
+    has_unmarked_loss = ::mknod(mark, S_IFREG | 0600, 0) != 0 && errno != EEXIST;
 }
 
 // Without a lock: who forks, or takes a signal, while another event is written would wait for it forever.
-[[gnu::noinline]] void append(::iovec const* parts, int count) {
+[[gnu::noinline]] bool append(::iovec const* parts, int count) {
     auto* const path = static_cast<char*>(__builtin_alloca(directory_length + most_file_name));
-    put(put(put(put(path, directory), "/c"), static_cast<uint32_t>(::getpid())), ".kilnrec");
+    put_file(path);
     int fd = kiln::audit::open_raw(path, appending);
     if (fd < 0 && errno == ENOENT) {
         make_events(path);
         fd = kiln::audit::open_raw(path, appending);
     }
-    if (fd < 0) return mark_loss(path);
+    if (fd < 0) return false;
     std::size_t bytes = 0;
     for (int i = 0; i < count; ++i) bytes += parts[i].iov_len;
     bool const is_whole =
         kiln::audit::may_grow(fd, bytes) && kiln::audit::write_raw(fd, parts, count) == static_cast<::ssize_t>(bytes);
     kiln::audit::close_raw(fd);
-    if (!is_whole) mark_loss(path);
-}
-
-// Where there are other threads a descriptor of ours would be the lowest for a moment: what they open then has another number than it had
-// alone, and what they close is ours, or theirs in our hands. A directory of /proc has two links more than what is in it.
-[[gnu::noinline]] bool is_alone() {
-    struct ::stat about {};
-    return ::stat("/proc/self/task", &about) == 0 && about.st_nlink == 3;
+    return is_whole;
 }
 
 char* put_hex(char* to, void const* from, std::size_t bytes) {
@@ -135,26 +138,26 @@ char* put_hex(char* to, void const* from, std::size_t bytes) {
     return to;
 }
 
-// So there the event is a link, which needs none: another name of the file, in which the event stands, or, where it is too long for a name,
-// a symbolic one that points to it, which is much slower. `kiln audit` puts them into the file. False: there can be no links here.
+// A descriptor of ours would be the lowest for a moment: what other threads, and processes that share the table, open then has another number
+// than it had alone, and what they close is ours, or theirs in our hands. So an event is a link, which needs none: another name of a file,
+// in which the event stands, or, where it is too long for a name, a symbolic one that points to it, which is much slower. `kiln audit` puts them
+// into the file. False: there can be no links here.
 constexpr std::size_t most_link_name = 64, most_in_name = 90, most_link_text = 800;
 [[gnu::noinline]] bool leave_link(format::chunk type, unsigned char const* record, std::size_t bytes, char const* text,
                                   uint64_t time) {
     static std::atomic<uint32_t> left{0};
-    if (!is_the_same()) return false;
     auto const kind = static_cast<unsigned char>(type);
     auto const length = ::strnlen(text, most_link_text);
-    auto* const file = static_cast<char*>(__builtin_alloca(directory_length + most_file_name));
-    auto* const name = static_cast<char*>(__builtin_alloca(directory_length + most_link_name + 2 * (1 + most_in_name)));
-    auto* const base = put(put(put(file, directory), "/c"), static_cast<uint32_t>(::getpid()));
-    std::strcpy(name, file);
-    std::strcpy(base, ".kilnrec");
-    auto* at = put(put(name + (base - file), "."), static_cast<uint32_t>(time / 1'000'000'000u));
+    bool const fits = bytes + length <= most_in_name;
+    auto* const name =
+        static_cast<char*>(__builtin_alloca(directory_length + most_link_name + (fits ? 2 * (1 + bytes + length) : 0)));
+    auto* at = put(put(put(name, directory), "/c"), static_cast<uint32_t>(::getpid()));
+    at = put(put(at, "."), static_cast<uint32_t>(time / 1'000'000'000u));
     at = put(put(put(put(at, "."), static_cast<uint32_t>(time % 1'000'000'000u)), "."), left++);
-    if (bytes + length <= most_in_name) {
+    if (fits) {
         auto* const to = put_hex(put_hex(put(at, "."), &kind, 1), record, bytes);
         put(put_hex(to, text, length), format::link_suffix);
-        if (::link(file, name) == 0) return true;  // else it is not there yet, or has as many names as it can have
+        if (::link(first_file, name) == 0) return true;  // else it is gone, or has as many names as it can have
     }
     put(at, format::link_suffix);
     auto* const target = static_cast<char*>(__builtin_alloca(2 + 2 * bytes + length + 1));
@@ -168,37 +171,48 @@ constexpr std::size_t most_link_name = 64, most_in_name = 90, most_link_text = 8
 void put_head(unsigned char* to, format::chunk type, uint64_t time, ::iovec const& one, ::iovec const& other) {
     format::chunk_header head;
     head.type = static_cast<uint16_t>(type);
-    head.length = static_cast<uint32_t>(one.iov_len + other.iov_len);
     head.sequence = chunks_written++;
     head.first = head.last = time;
-    format::write_record(head, to);
-    head.crc = format::crc32c(to, format::chunk_header_bytes);
-    head.crc = format::crc32c(one.iov_base, one.iov_len, head.crc);
-    head.crc = format::crc32c(other.iov_base, other.iov_len, head.crc);
-    format::write_record(head, to);
+    format::write_chunk_header(head, to, {one.iov_base, one.iov_len}, {other.iov_base, other.iov_len});
+}
+
+// Before the program begins: exec gave the process a table of descriptors of its own, and there are no threads yet.
+bool is_alone = true;
+
+// Apart from who leaves a link, who has no room for this.
+[[gnu::noinline]] bool append_event(format::chunk type, ::iovec const& record, uint32_t name, char const* text,
+                                    uint64_t time) {
+    auto const length = static_cast<uint32_t>(::strnlen(text, most_text));
+    unsigned char name_head[format::chunk_header_bytes], name_bytes[8], record_head[format::chunk_header_bytes];
+    for (unsigned i = 0; i < 4; ++i) name_bytes[i] = static_cast<unsigned char>(name >> (8 * i));
+    for (unsigned i = 0; i < 4; ++i) name_bytes[4 + i] = static_cast<unsigned char>(length >> (8 * i));
+    ::iovec const parts[] = {{name_head, sizeof name_head},
+                             {name_bytes, sizeof name_bytes},
+                             {const_cast<char*>(text), length},
+                             {record_head, sizeof record_head},
+                             record};
+    put_head(name_head, format::chunk::strings, 0, parts[1], parts[2]);
+    put_head(record_head, type, time, record, {nullptr, 0});
+    return append(parts, 5);
 }
 
 template <class Record>
-[[gnu::noinline]] void note_any(Record r, char const* text, uint64_t time) {
-    auto const length = static_cast<uint32_t>(::strnlen(text, most_text));
+[[gnu::noinline]] bool write_event(Record r, char const* text, uint64_t time) {
     r.name = 0x4000'0000u + strings_used++;
-    unsigned char name_head[format::chunk_header_bytes], name[8];
-    unsigned char record_head[format::chunk_header_bytes], record[format::bytes_of<Record>()];
+    unsigned char record[format::bytes_of<Record>()];
     format::write_record(r, record);
-    if (!is_alone() && leave_link(Record::kind, record, sizeof record, text, time)) return;
-    for (unsigned i = 0; i < 4; ++i) name[i] = static_cast<unsigned char>(r.name >> (8 * i));
-    for (unsigned i = 0; i < 4; ++i) name[4 + i] = static_cast<unsigned char>(length >> (8 * i));
-    ::iovec const parts[] = {{name_head, sizeof name_head},
-                             {name, sizeof name},
-                             {const_cast<char*>(text), length},
-                             {record_head, sizeof record_head},
-                             {record, sizeof record}};
-    put_head(name_head, format::chunk::strings, 0, parts[1], parts[2]);
-    put_head(record_head, Record::kind, time, parts[4], {nullptr, 0});
-    append(parts, 5);
+    return (!is_alone && leave_link(Record::kind, record, sizeof record, text, time)) ||
+           append_event(Record::kind, {record, sizeof record}, r.name, text, time);
+}
+
+template <class Record>
+void note_any(Record const& r, char const* text, uint64_t time) {
+    if (is_recorded() && (!write_event(r, text, time) || has_unmarked_loss)) mark_loss();
 }
 
 }  // namespace
+
+void program_begins() { is_alone = false; }
 
 void note(format::compile_record r, char const* text, uint64_t time) { note_any(r, text, time); }
 void note(format::child_record r, char const* text, uint64_t time) { note_any(r, text, time); }

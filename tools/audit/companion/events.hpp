@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the companion writes: events, one append each.
+// What the companion writes: events, a link or one append each.
 #pragma once
 
 #include "audit/recording_format.hpp"
@@ -24,6 +24,9 @@ constexpr std::size_t most_text = 1024;
 // As stpcpy: where the text ends.
 char* put(char* to, char const* text);
 char* put(char* to, uint32_t number);
+
+// From here on others may share the table of descriptors, and nothing is opened in it.
+void program_begins();
 
 void note(format::compile_record r, char const* text, uint64_t time);
 void note(format::child_record r, char const* text, uint64_t time);

@@ -18,6 +18,8 @@ namespace {
 using std::uint32_t;
 
 int lock_at_first = 0;
+std::atomic<bool> is_walled_in{false};
+constexpr long restrict_self = 446;  // landlock_restrict_self of Linux 5.13
 // Only ever set: a lock stays, and children have it, too.
 std::atomic<bool> is_locked_in{false};
 // Calls under way that may lock the thread that makes them, or all of them. A child that is forked by another thread has nothing of the
@@ -131,6 +133,7 @@ bool locks_by_number(long number, word a, word b, word c) {
 template <std::size_t Slot>
 long seen_syscall(long number, word a, word b, word c, word d, word e KILN_SIXTH(word f)) {
     auto const real = syscall_real<Slot>();
+    if (number == restrict_self) is_walled_in = true;
     if (number == SYS_prctl || number == SYS_seccomp) return lock_by_number(number, a, b, c, d, e, real);
     return real(number, a, b, c, d, e KILN_SIXTH(f));
 }
@@ -144,6 +147,8 @@ bool may_call() {
         if (held(g.process) != 0) return false;
     return !kiln::audit::has_locked_itself_in(lock_at_first);
 }
+
+bool may_be_walled_in() { return is_walled_in; }
 
 void remember_lock() { lock_at_first = kiln::audit::lock_of_process(); }
 

@@ -8,6 +8,8 @@ namespace kiln::companion {
 
 // Whether we may ask the system for anything: whoever is called by the program asks here first of all.
 bool may_call();
+// Whether the process asked for Landlock's rules: what access() says does not hold for open() then.
+bool may_be_walled_in();
 // The lock it had when it began, a container's own for one.
 void remember_lock();
 

@@ -7,6 +7,7 @@
 #include "audit/raised_rights.hpp"
 #include "events.hpp"
 #include "lock.hpp"
+#include "raw_files.hpp"
 #include "readable.hpp"
 #include "waits.hpp"
 
@@ -81,7 +82,11 @@ bool can_be_loaded() {
     ::rlimit room{};
     if (::getrlimit(RLIMIT_AS, &room) == 0 && room.rlim_cur < least_room) return false;
     // Below the root of now. As who runs really: where it has other rights for now the loader takes nothing from the environment.
-    return ::access(companion, R_OK) == 0;
+    if (::access(companion, R_OK) != 0) return false;
+    if (!may_be_walled_in()) return true;
+    int const fd = kiln::audit::open_raw(companion, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) kiln::audit::close_raw(fd);
+    return fd >= 0;
 }
 
 // Where we stand among the names in LD_AUDIT; null: nowhere.

@@ -52,9 +52,9 @@ bool recording_file::make(char const* directory, char const* prefix, unsigned pi
     audit::close_raw(fd);
     mark_ = path_ + ".full";
     writer_.begin();
-    std::string head(format::file_magic.data(), format::file_magic.size());
-    for (unsigned i = 0; i < 8; ++i) head += static_cast<char>(i < 4 ? format::version >> (8 * i) : 0);
-    return append(head);
+    unsigned char head[format::file_header_bytes];
+    format::write_file_header(head);
+    return append({reinterpret_cast<char const*>(head), sizeof head});
 }
 
 bool recording_file::is_locked_in() const { return audit::has_locked_itself_in(lock_); }
@@ -110,15 +110,12 @@ void recording_file::write_chunk(format::chunk type, batch& b) {
     }
     format::chunk_header head;
     head.type = static_cast<std::uint16_t>(type);
-    head.length = static_cast<std::uint32_t>(b.contents.size());
     head.sequence = sequence_;
     head.first = b.first;
     head.last = b.last;
     out_.assign(format::chunk_header_bytes, '\0');
-    auto* const at = reinterpret_cast<unsigned char*>(out_.data());
-    format::write_record(head, at);
-    head.crc = format::crc32c(b.contents.data(), b.contents.size(), format::crc32c(at, format::chunk_header_bytes));
-    format::write_record(head, at);
+    format::write_chunk_header(head, reinterpret_cast<unsigned char*>(out_.data()),
+                               {b.contents.data(), b.contents.size()});
     out_ += b.contents;
     if (!append(out_)) {
         discarded_ += b.contents.size();

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which processes there were, from what each of them told of itself and of its children.
+#pragma once
+
+#include "audit/model.hpp"
+
+namespace kiln::audit {
+
+// Every process that was seen to begin, to be asked for, or to end.
+[[nodiscard]] std::vector<child_process> processes_seen(recording const& from);
+
+}  // namespace kiln::audit
