@@ -30,20 +30,24 @@ parts parts_of(std::string const& path) {
 }
 
 // NVRTC asks for its built-ins by bare name, and not every one has a run path: those it is to have are there before it asks.
-void open_builtins_in(fs::path const& directory) {
+std::vector<void*> open_builtins_in(fs::path const& directory) {
+    std::vector<void*> out;
     std::error_code failed;
     for (fs::directory_iterator at{directory, failed}, end; !failed && at != end; at.increment(failed)) {
         if (at->path().filename().native().starts_with("libnvrtc-builtins.so."))
-            (void)base::load_library(at->path().c_str(), RTLD_NOW | RTLD_LOCAL);
+            out.push_back(base::load_library(at->path().c_str(), RTLD_NOW | RTLD_LOCAL));
     }
+    return out;
 }
 
 // A worker's loader may have another path than the program's, which is the one that counts.
-void open_builtins_of(std::string const& path, std::string_view toolchain) {
+std::vector<void*> open_builtins_of(std::string const& path, std::string_view toolchain) {
     auto const found = cuda::builtins_in_use(path);
     bool const is_beside = !found || found->elsewhere.empty() || toolchain_of(path, builtins::beside) == toolchain;
     if (is_beside) return open_builtins_in(found ? found->directory : fs::path{parts_of(path).directory});
-    for (auto const& file : found->elsewhere) (void)base::load_library(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    std::vector<void*> out;
+    for (auto const& file : found->elsewhere) out.push_back(base::load_library(file.c_str(), RTLD_NOW | RTLD_LOCAL));
+    return out;
 }
 
 // Between folder and file. The hook lets what ends so through. The loader knows what it has loaded by name, too, and a path may lead to another
@@ -81,16 +85,16 @@ std::string toolchain_of(std::string const& path, builtins which) {
 opened_compiler open_unseen(std::string const& path, base::file_state const& file) {
     auto const what = parts_of(path);
     if (what.file.empty()) return {};
-    return {base::load_library((what.directory + spelling_of(file) + what.file).c_str(), RTLD_NOW | RTLD_LOCAL), false};
+    return {base::load_library((what.directory + spelling_of(file) + what.file).c_str(), RTLD_NOW | RTLD_LOCAL)};
 }
 
 opened_compiler open_compiler(std::string const& path, std::string_view toolchain) {
     auto const what = parts_of(path);
-    if (what.is_nvrtc()) open_builtins_of(path, toolchain);
+    auto others = what.is_nvrtc() ? open_builtins_of(path, toolchain) : std::vector<void*>{};
     base::file_look about;
     if (base::look_at(path.c_str(), about) != 0) about = {};
     auto* const handle = open_unseen(path, about.state).handle;
-    if (handle == nullptr) return {};
+    if (handle == nullptr) return {.others = std::move(others)};
     bool const hooked = !what.is_nvrtc() || compile::hook_opens(handle);
     auto* const known = [&] {
         base::loader_use const use;
@@ -100,7 +104,16 @@ opened_compiler open_compiler(std::string const& path, std::string_view toolchai
     bool const is_meant =
         loaded && !toolchain.empty() && toolchain.starts_with(fmt::format("{} {}", what.file, loaded->build_id));
     // Its built-ins have no build id: they may have been replaced before they were opened.
-    return {handle, hooked && is_meant && toolchain_of(path) == toolchain};
+    return {handle, hooked && is_meant && toolchain_of(path) == toolchain, std::move(others)};
+}
+
+void close_compiler(opened_compiler const& opened) {
+    if (opened.handle != nullptr) compile::forget_hooks(opened.handle);
+    base::loader_use const use;
+    if (opened.handle != nullptr) ::dlclose(opened.handle);
+    for (auto* const one : opened.others) {
+        if (one != nullptr) ::dlclose(one);
+    }
 }
 
 }  // namespace kiln::intercept

@@ -9,6 +9,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kiln::intercept {
 
@@ -39,9 +40,12 @@ struct opened_compiler {
     void* handle = nullptr;  // of dlopen; null: it cannot be opened
     // Every file it opens is seen while a capture lives, and it is the library that `toolchain` speaks of.
     bool is_watched = false;
+    std::vector<void*> others = {};  // that were opened for it
 };
 [[nodiscard]] opened_compiler open_compiler(std::string const& path, std::string_view toolchain);
 // The library and nothing else, for a program that has shut itself in.
 [[nodiscard]] opened_compiler open_unseen(std::string const& path, base::file_state const& file);
+// Nothing of it is in use any more.
+void close_compiler(opened_compiler const& opened);
 
 }  // namespace kiln::intercept

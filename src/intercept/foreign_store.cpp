@@ -158,6 +158,10 @@ store::flight foreign_store::lead(base::digest const& request) {
     }
 }
 
+foreign_store::thread_end::~thread_end() {
+    if (!of_.tiers_.empty()) of_.tiers_.front()->rest();
+}
+
 result<store::address> foreign_store::keep(foreign_id const& id, foreign_entry const& what,
                                            std::chrono::milliseconds cost) {
     {

@@ -72,6 +72,17 @@ public:
     // Of all processes and threads that miss the same thing, one makes it. Blocks while another is at work on it; look again
     // after `leader` and `finished`, another may have made it meanwhile.
     [[nodiscard]] store::flight lead(base::digest const& request);
+    // Declared before a flight: there is no thread of ours any more when that has ended.
+    class thread_end {
+    public:
+        explicit thread_end(foreign_store& of) noexcept : of_{of} {}
+        ~thread_end();
+        thread_end(thread_end const&) = delete;
+        thread_end& operator=(thread_end const&) = delete;
+
+    private:
+        foreign_store& of_;
+    };
 
     // Where it was kept; an error that says why not, where it was not.
     result<store::address> keep(foreign_id const& id, foreign_entry const& what, std::chrono::milliseconds cost);

@@ -56,7 +56,7 @@ result<base::bytes> product_of(base::byte_span job, only_library& library) {
     (void)!::setenv("PWD", work.directory.c_str(), 1);  // what the compiler calls it
     KILN_CHECK(library.open(work.library, work.toolchain));
     real_program fresh{library};
-    auto const made = compile_watched(fresh, work.program, work.call, {});
+    auto const made = compile_watched(fresh, work.program, work.call);
     for (auto const& one : made.entry.looks) {
         if (is_of_each_process(one, work.call.roots))
             return fail(errc::unsupported, "{}: of the program that is, not of this worker", one.path);

@@ -88,37 +88,51 @@ foreign_answer real_program::everything(std::vector<std::string> const& expressi
     return out;
 }
 
-foreign_product compile_watched(real_program& fresh, foreign_program const& asked, foreign_call const& call,
-                                flow_callback const& watcher) {
+namespace {
+
+foreign_product unusable(std::string why) {
+    foreign_product none;
+    none.entry.answer.log = std::move(why);
+    return none;
+}
+
+}  // namespace
+
+compile_watch::compile_watch(foreign_program const& asked, foreign_call const& call)
+    : asked_{asked}, call_{call}, own_{own_texts(asked, call.options)}, capture_{call.roots, own_} {
+    if (own_.may_name_the_time()) objection_ = "it may ask for the time";
+    else if (call.is_virtual() && own_.may_name_a_file()) objection_ = may_ask_its_name;
+}
+
+foreign_product compile_watch::end(real_program& made, int status) {
+    active_.reset();
+    capture_.finish();
+    if (capture_.fault()) return unusable(capture_.fault()->message());
     foreign_product out;
-    auto const own = own_texts(asked, call.options);
-    auto const unusable = [](std::string why) {
-        foreign_product none;
-        none.entry.answer.log = std::move(why);
-        return none;
-    };
-    if (own.may_name_the_time()) return unusable("it may ask for the time");
-    if (call.is_virtual() && own.may_name_a_file()) return unusable(std::string{may_ask_its_name});
-    look_capture capture{call.roots, own};
-    out.status = fresh.create(asked, call.name, watcher);
-    if (out.status == 0) {
-        compile::scoped_capture const active{capture};
-        out.status = fresh.compile(call.options);
-    }
-    capture.finish();
-    if (capture.fault()) return unusable(capture.fault()->message());
-    out.entry = {.looks = capture.looks(), .answer = fresh.everything(asked.expressions)};
-    out.known = capture.known();
-    out.how = out.status == 0 ? foreign_product::outcome::made : foreign_product::outcome::failed;
-    if (!call.is_virtual()) return out;
+    out.status = status;
+    out.entry = {.looks = capture_.looks(), .answer = made.everything(asked_.expressions)};
+    out.known = capture_.known();
+    out.how = status == 0 ? foreign_product::outcome::made : foreign_product::outcome::failed;
+    if (!call_.is_virtual()) return out;
     // Where the real names cannot be put back.
-    if (tells_virtual_names(with_real_paths(out.entry.answer.log, call.roots)))
+    if (tells_virtual_names(with_real_paths(out.entry.answer.log, call_.roots)))
         return unusable("its log tells where its files are");
-    if (out.status != 0) return out;
+    if (status != 0) return out;
     for (auto const& one : out.entry.answer.outputs) {
         if (tells_virtual_names(one.data)) return unusable("it tells where its files are");
     }
     return out;
+}
+
+foreign_product compile_watched(real_program& fresh, foreign_program const& asked, foreign_call const& call) {
+    compile_watch watch{asked, call};
+    if (!watch.objection().empty()) return unusable(watch.objection());
+    int status = fresh.create(asked, call.name, {});
+    if (status == 0) {
+        watch.begin();
+        status = fresh.compile(call.options);
+    }
+    return watch.end(fresh, status);
 }
 
 }  // namespace kiln::intercept

@@ -2,6 +2,7 @@
 // A program of the real NVRTC, and one compile of it that is watched: in the program that asked for it, or in a worker.
 #pragma once
 
+#include "compile/open_hook.hpp"
 #include "intercept/compiler_library.hpp"
 #include "intercept/foreign_entry.hpp"
 #include "intercept/foreign_request.hpp"
@@ -33,7 +34,8 @@ struct flow_callback {
 // Destroyed with this, unless somebody else takes it.
 class real_program {
 public:
-    explicit real_program(compiler_library& library) noexcept : library_{library} {}
+    explicit real_program(compiler_library& library, void* handle = nullptr) noexcept
+        : library_{library}, handle_{handle} {}
     ~real_program();
     real_program(real_program const&) = delete;
     real_program& operator=(real_program const&) = delete;
@@ -53,7 +55,7 @@ public:
 private:
     [[nodiscard]] foreign_answer::output output(char const* kind);
     compiler_library& library_;
-    void* handle_ = nullptr;
+    void* handle_;
 };
 
 struct foreign_product {
@@ -68,6 +70,26 @@ struct foreign_product {
     std::vector<known_file> known;  // of the files that were read
 };
 [[nodiscard]] foreign_product compile_watched(real_program& fresh, foreign_program const& asked,
-                                              foreign_call const& call, flow_callback const& watcher);
+                                              foreign_call const& call);
+
+// The same in two halves, for who calls the compiler himself in between. Both arguments must outlive it.
+class compile_watch {
+public:
+    compile_watch(foreign_program const& asked, foreign_call const& call);
+    // Why nothing that is made could be used; empty: it may begin.
+    [[nodiscard]] std::string const& objection() const noexcept { return objection_; }
+    // From here to end() what the compiler opens is seen.
+    void begin() { active_.emplace(capture_); }
+    // With the status that the compiler gave.
+    [[nodiscard]] foreign_product end(real_program& made, int status);
+
+private:
+    foreign_program const& asked_;
+    foreign_call const& call_;
+    compile::texts_together const own_;
+    std::string objection_;
+    look_capture capture_;
+    std::optional<compile::scoped_capture> active_;
+};
 
 }  // namespace kiln::intercept

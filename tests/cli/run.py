@@ -555,7 +555,8 @@ def the_program_is_itself():
     child.stdout.readline()
     child.send_signal(signal.SIGUSR1)
     check(child.wait(30) == 9, "signals are passed on")
-    for key in (signal.SIGINT, signal.SIGQUIT):  # sent to kiln run alone, and not by a terminal, which tells both
+    for key in (signal.SIGVTALRM, signal.SIGPROF, signal.SIGIO, signal.SIGPWR, signal.SIGRTMIN, signal.SIGRTMAX,  # these ended kiln run, and the program with it
+                signal.SIGINT, signal.SIGQUIT):  # sent to kiln run alone, and not by a terminal, which tells both
         child = subprocess.Popen([CLI, "run", "--", PYTHON, "-uc", f"import signal, sys\nsignal.signal({int(key)}, lambda *_: sys.exit(8))\nprint('ready')\nsignal.pause()"],
                                  stdout=subprocess.PIPE, text=True, env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
         child.stdout.readline()
@@ -793,18 +794,24 @@ print(version, a.value, status, m.contents.name.decode())
 
 # Does what its words say: o1:NAME opens, g1:NAME globally, n1:NAME only what is loaded, x1 closes; v1 asks for the version, m12 makes with one and
 # compiles with the other, q1:NAME asks for a function; d:PLACE goes there, f:NAME opens as descriptor 100, s:COMMAND, k:N shuts out a call for ever.
+# b1:NAME opens by dlmopen, l1:NAME in a thread of little stack; =12 are they one, e asks all for the version, a1 and r1 what the loader says of it,
+# p12 opens by the name it says, 1 wants to be the only thread, z are removed compilers mapped, c1 cancels a compile, + and - make and destroy a program.
 OPENS_AND_CLOSES = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
-static void* h[128];
+static void *h[128], *kept;
 static int without(int number) {
     struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
                                  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
@@ -817,6 +824,16 @@ static void compile(void* one, void* other) {
     void* p = 0; size_t n = 0; char const* options[] = {"-arch=sm_90"};
     int const created = create(&p, "extern \"C\" __global__ void m(int* a) { *a = 480; }", "m.cu", 0, 0, 0), made = make(p, 1, options);
     printf("made %d %d %d\n", created, made, size(p, &n) || n < 100);
+}
+static void* in_thread(void* name) { return dlopen(name, RTLD_NOW); }
+static int cancel(void* payload, void* other) { ++*(int*)payload; return 1; }
+static void watched(void* one) {
+    int (*create)(void**, char const*, char const*, int, void*, void*) = dlsym(one, "nvrtcCreateProgram"); int (*make)(void*, int, char const**) = dlsym(one, "nvrtcCompileProgram");
+    int (*watch)(void*, void*, void*) = dlsym(one, "nvrtcSetFlowCallback"); void* p = 0; int calls = 0;
+    if (!watch) return;
+    create(&p, "extern \"C\" __global__ void c(int* a) { *a = 481; }", "c.cu", 0, 0, 0); printf("kept %d\n", make(p, 0, 0));
+    create(&p, "extern \"C\" __global__ void c(int* a) { *a = 481; }", "c.cu", 0, 0, 0); watch(p, cancel, &calls);
+    int const status = make(p, 0, 0); printf("cancelled %d %d\n", status, calls > 0);
 }
 int main(int count, char** words) {
     setvbuf(stdout, 0, _IONBF, 0);
@@ -833,6 +850,24 @@ int main(int count, char** words) {
         if (w[0] == 'f') dup2(open(name, O_RDONLY), 100);
         if (w[0] == 's' && system(name)) return 3;
         if (w[0] == 'k' && without(atoi(name))) return 77;
+        if (w[0] == 'b') *at = dlmopen(LM_ID_BASE, name, RTLD_NOW), printf("b %s\n", *at ? "yes" : "no");
+        if (w[0] == '=') printf("the same %d\n", *at == h[(unsigned char)w[2]]);
+        if (w[0] == 'e') { int a = 0, b = 0; int (*f)(int*, int*) = dlsym(RTLD_DEFAULT, "nvrtcVersion"); printf("of all %d %d\n", f ? f(&a, &b) : -1, a); }
+        if (w[0] == 'a' || w[0] == 'p') {
+            Dl_info about = {0}; struct link_map* map = 0; dladdr(dlsym(*at, "nvrtcVersion"), &about); dlinfo(*at, RTLD_DI_LINKMAP, &map);
+            if (w[0] == 'a') printf("in %s %s %d\n", about.dli_fname, map->l_name, (char*)map->l_addr == (char*)about.dli_fbase);
+            else h[(unsigned char)w[2]] = dlopen(about.dli_fname, RTLD_NOW), puts("pinned");
+        }
+        if (w[0] == 'r') { char origin[9999] = ""; printf("origin %d %s\n", dlinfo(*at, RTLD_DI_ORIGIN, origin), origin); }
+        if (w[0] == 'l') {
+            pthread_attr_t how; pthread_t thread; pthread_attr_init(&how); printf("small %d\n", pthread_attr_setstacksize(&how, 18432));
+            pthread_create(&thread, &how, in_thread, (void*)name); pthread_join(thread, at);
+        }
+        if (w[0] == '1') printf("alone %d\n", unshare(CLONE_NEWUSER) == 0 || errno == EPERM);
+        if (w[0] == 'z') printf("held %d\n", system("grep -q 'libnvrtc.*(deleted)' /proc/$PPID/maps") == 0);
+        if (w[0] == 'c') watched(*at);
+        if (w[0] == '+') { int (*f)(void**, char const*, char const*, int, void*, void*) = dlsym(*at, "nvrtcCreateProgram"); printf("created %d\n", f(&kept, "", "e.cu", 0, 0, 0)); }
+        if (w[0] == '-') { int (*f)(void**) = dlsym(*at, "nvrtcDestroyProgram"); printf("destroyed %d\n", f(&kept)); }
     }
     return 0;
 }
@@ -847,7 +882,7 @@ def opens_and_closes():
     write("opens/program.c", OPENS_AND_CLOSES)
     write("opens/other/other.c", "int nvrtcVersion(int* a, int* b) { *a = 99; *b = 1; return 0; }\n")
     write("opens/user.c", "int nvrtcVersion(int*, int*); int uses(void) { int a = 0, b = 0; nvrtcVersion(&a, &b); return a; }\n")
-    subprocess.run([compiler, "-w", "-o", program, SCRATCH / "opens/program.c", "-ldl"], check=True)
+    subprocess.run([compiler, "-w", "-pthread", "-o", program, SCRATCH / "opens/program.c", "-ldl"], check=True)
     subprocess.run([compiler, "-shared", "-fPIC", f"-Wl,-soname,{NVRTC.name}", "-o", other, SCRATCH / "opens/other/other.c"], check=True)
     subprocess.run([compiler, "-shared", "-fPIC", f"-Wl,-rpath,{other.parent}", "-o", SCRATCH / "opens/libuser.so", SCRATCH / "opens/user.c", other], check=True)
     return program, other
@@ -894,9 +929,209 @@ def a_library_that_was_closed_is_gone():
                        options=options, before=turn)
             as_without(program, "the first by another name", f"o1:{turned}/{NVRTC.name}", *use, "x1", f"s:ln -sfn {other.parent} {turned}", f"o1:{NVRTC}", "v1", "m11", options=options, before=turn)
         as_without(program, "only what is loaded", f"o1:{NVRTC}", "v1", "x1", f"n2:{NVRTC.name}", f"n3:{NVRTC}", options=options)
+    # The same name, and other parts by now.
+    compiler, turn_parts = shutil.which("cc"), f"s:rm {parts}/*; cp {SCRATCH}/opens/nothing.so {parts}/{next(NVRTC.parent.glob('libnvrtc-builtins.so.*.*')).name}"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", SCRATCH / "opens/nothing.so", "-x", "c", "/dev/null"], check=True)
+
+    def whole():
+        for part in (*parts.iterdir(),):
+            part.unlink()
+        for part in NVRTC.parent.glob("libnvrtc-builtins.so*"):
+            (parts / part.name).symlink_to(part)
+
+    for settings in ({"options": ()}, {"options": ("--eager",)}, {"KILN_WORKERS": "0"}):
+        as_without(program, "other built-ins", f"o1:{NVRTC}", "m11", "x1", turn_parts, f"o1:{NVRTC}", "m11", before=whole, LD_LIBRARY_PATH=parts, **settings)
     again = [w for k in range(40) for w in (f"o1:{NVRTC}", "v1", "x1", f"o2:{other}", "v2", "x2")]
     done = as_without(program, "many times", *again, f"o1:{NVRTC}", "m11", f"o2:{NVRTC}", f"o3:{NVRTC.name}", "m12", "m23", "x1", "x2", "m33")
     check(" answered 'm'" in done.stderr and "without Kiln" not in done.stderr, "and is served", done.stderr)
+
+
+@test
+def every_function_has_a_jump():
+    """What a stand-in has and the bridge has not would be left to the library."""
+    nm, folder = shutil.which("nm"), BIN.parent / "lib/kiln/intercept"
+    if nm is None:
+        return
+
+    def functions(*files):
+        lines = subprocess.run([nm, "-D", "--defined-only", *files], check=True, capture_output=True, text=True).stdout.splitlines()
+        return {line.split()[2].split("@")[0] for line in lines if len(line.split()) == 3 and line.split()[1] == "T"}
+
+    jumps, all = functions(folder / "bridge.so"), functions(*folder.glob("libnv*.so.*"))
+    check(all - jumps == {"kiln_opened", "kiln_closed", "kiln_at_exit", "kiln_finalize"} and jumps < all, "one list of all", all ^ jumps)
+
+
+@test
+def what_the_loader_tells():
+    """Of a library that was closed and opened again, by whatever call: as without us."""
+    made = opens_and_closes()
+    if made is None:
+        return
+    program, other = made
+    A, B = f"{NVRTC}", f"{other}"
+    for options in ((), ("--eager",)):
+        said = {"options": options, "LD_LIBRARY_PATH": str(NVRTC.parent)}
+        for use in (["v1"], ["m11"], []):
+            opened = [f"o1:{A}", *use, "x1", f"o1:{A}"]
+            as_without(program, "its name and folder", *opened, "a1", "r1", f"d:{NVRTC.parent}", f"o2:./{NVRTC.name}", "a2", "r2", "x1", "x2", f"o1:./{NVRTC.name}", "a1", "r1", **said)
+            as_without(program, "pinned by its name", *opened, "p12", "=12", "x1", "v2", f"n3:{A}", "x2", "x3", f"n3:{A}", **said)
+            # One that was global once is not for ever, and the order is that of opening.
+            globally = [f"g1:{A}", *use, "x1", "e", f"g2:{B}", "v2", "e"]
+            as_without(program, "global once", *globally, f"o1:{A}", "v1", "e", "x2", "e", "x1", "e", **said)
+            as_without(program, "global twice", *globally, f"g1:{A}", "e", "x2", "e", "x1", "e", **said)
+            as_without(program, "what was found keeps it", f"g1:{A}", "e", "x1", f"n2:{A}", "e", **said)
+            # Past the hook, which is not asked: one file is one library all the same.
+            link = f"{NVRTC.parent}/.//{NVRTC.name}"
+            as_without(program, "dlmopen, then dlopen", f"b1:{link}", f"o2:{A}", "=12", "m12", "m21", **said)
+            done = as_without(program, "dlopen, then dlmopen", f"o1:{A}", *use, f"b2:{link}", "=12", "m12", "m21", "x1", "v2", "x2", f"n1:{A}", **said)
+            check("without Kiln" not in done.stderr, "and is served", done.stderr)
+    for before in ([], [f"n1:{A}"], [f"o1:{A}", f"o2:{A}", "x1", "x2"]):
+        done = under(program, *before, f"b1:{A}", "v1")
+        check(f"loaded without Kiln: {NVRTC.name} (it was opened by dlmopen())" in done.stderr, "the reason", done.stderr)
+    as_without(program, "a small stack", f"l1:{A}", "v1", "x1", f"l1:{A}", "v1", f"l2:{NVRTC.parent}/libnvrtc.alt.so.13")
+    as_without(program, "a callback that cancels", f"o1:{A}", "c1", LD_LIBRARY_PATH=NVRTC.parent)
+
+
+# Compiles, or links, in main and in an exit handler that was registered before; a compile that is watched is made in the program itself.
+EXITS = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static void* h;
+static char const* salt;
+static int go_on(void* payload, void* other) { return 0; }
+static void compile(int number) {
+    int (*create)(void**, char const*, char const*, int, void*, void*) = dlsym(h, "nvrtcCreateProgram"); int (*make)(void*, int, char const**) = dlsym(h, "nvrtcCompileProgram");
+    int (*watch)(void*, void*, void*) = dlsym(h, "nvrtcSetFlowCallback"), (*destroy)(void**) = dlsym(h, "nvrtcDestroyProgram"); char text[200]; void* p = 0;
+    sprintf(text, "extern \"C\" __global__ void e(int* a) { *a = %d; }\n// %s", number, number ? salt : "");
+    create(&p, text, "e.cu", 0, 0, 0);
+    if (watch) watch(p, go_on, 0);
+    int const made = make(p, 0, 0); printf("compiled %d %d\n", made, destroy(&p));
+}
+static void link(int number) {
+    int (*create)(void**, unsigned, char const**) = dlsym(h, "nvJitLinkCreate"), (*destroy)(void**) = dlsym(h, "nvJitLinkDestroy"), (*complete)(void*) = dlsym(h, "nvJitLinkComplete");
+    int (*add)(void*, int, void const*, size_t, char const*) = dlsym(h, "nvJitLinkAddData"); char const* options[] = {"-arch=sm_90"}; char text[300]; void* k = 0;
+    sprintf(text, ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k%d() { ret; }\n// %s\n", number, salt);
+    int const created = create(&k, 1, options), added = add(k, 2, text, strlen(text) + 1, "x"), linked = complete(k); printf("linked %d %d %d %d\n", created, added, linked, destroy(&k));
+}
+static void (*work)(int);
+static void at_exit(void) { work(2); puts("the end"); }
+int main(int count, char** words) {
+    setvbuf(stdout, 0, _IONBF, 0);
+    h = dlopen(words[1], RTLD_NOW); work = strstr(words[1], "nvrtc") ? compile : link; salt = words[2];
+    if (work == compile) compile(0);
+    atexit(at_exit);
+    work(1);
+    return 3;
+}
+"""
+
+
+@test
+def exit_handlers_may_compile():
+    """The real library is opened late. It is ended after all that the program registered, as if it were not."""
+    compiler, program = shutil.which("cc"), SCRATCH / "exits"
+    if compiler is None:
+        return
+    write("exits.c", EXITS)
+    subprocess.run([compiler, "-w", "-o", program, SCRATCH / "exits.c", "-ldl"], check=True)
+    under(program, NVRTC, "filled", status=3)
+    for library in filter(None, (NVRTC, NVJITLINK)):
+        for options in ((), ("--eager",), ("--verify",)):
+            for number in range(4):
+                words = [library, f"{options}{number}"]
+                want, done = bare(program, *words, status=3), under(program, *words, options=options, status=None)
+                check((done.returncode, done.stdout) == (want.returncode, want.stdout), "compiled and linked at exit", words, done, want)
+
+
+# A watcher that does what it is told, and who calls it.
+CALLBACKS = r"""
+#include <dlfcn.h>
+#include <cstdio>
+#include <cstring>
+#include <pthread.h>
+#include <stdexcept>
+static void* h; static char const *mode, *salt; static int calls;
+template <class F> static F* of(F*& f, char const* name) { return f = reinterpret_cast<F*>(dlsym(h, name)); }
+static int watcher(void*, void*) {
+    ++calls;
+    if (!strcmp(mode, "throws")) throw std::runtime_error("mine");
+    if (!strcmp(mode, "ends its thread")) pthread_exit(reinterpret_cast<void*>(9));
+    if (!strcmp(mode, "cancels its thread")) { pthread_cancel(pthread_self()); pthread_testcancel(); }
+    return !strcmp(mode, "cancels once") && calls == 1;
+}
+static void* body(void*) {
+    int (*create)(void**, char const*, char const*, int, void*, void*); int (*make)(void*, int, char const**); int (*watch)(void*, int (*)(void*, void*), void*); int (*destroy)(void**); int (*size)(void*, size_t*);
+    of(create, "nvrtcCreateProgram"), of(make, "nvrtcCompileProgram"), of(watch, "nvrtcSetFlowCallback"), of(destroy, "nvrtcDestroyProgram"), of(size, "nvrtcGetPTXSize");
+    char text[200]; void* p = nullptr; size_t n = 0; int made = -1;
+    sprintf(text, "extern \"C\" __global__ void w(int* a) { *a = 482; }\n// %s", salt);
+    create(&p, text, "w.cu", 0, 0, 0);
+    if (mode[0]) watch(p, watcher, nullptr);
+    try { made = make(p, 0, 0); } catch (std::exception const& e) { printf("caught %s\n", e.what()); }
+    int const has = size(p, &n); printf("made %d, has %d, asked %d\n", made, has, calls > 0); printf("destroyed %d\n", destroy(&p));
+    return nullptr;
+}
+int main(int, char** words) {
+    setvbuf(stdout, nullptr, _IONBF, 0); h = dlopen(words[1], RTLD_NOW); salt = words[2]; mode = words[3]; pthread_t thread; void* out;
+    if (!dlsym(h, "nvrtcSetFlowCallback")) return 0;
+    pthread_create(&thread, nullptr, body, nullptr); pthread_join(thread, &out); printf("thread %ld\n", long(out)); printf("closed %d\n", dlclose(h));
+}
+"""
+
+
+@test
+def callbacks_of_the_program():
+    """One that throws, or ends its thread, does so through us; one that cancels is heard, whoever asked it."""
+    compiler, program = shutil.which("c++"), SCRATCH / "callbacks"
+    if compiler is None:
+        return
+    write("callbacks.cpp", CALLBACKS)
+    subprocess.run([compiler, "-w", "-pthread", "-o", program, SCRATCH / "callbacks.cpp", "-ldl"], check=True)
+    for mode in ("throws", "ends its thread", "cancels its thread", "cancels once"):
+        for options in ((), ("--eager",), ("--verify",)):
+            words = [program, NVRTC, f"{mode} {options}"]
+            want = bare(*words, mode, status=None)
+            for state in ("cold", "warm"):
+                done = under(*words, mode, options=options, status=None)
+                check((done.returncode, done.stdout) == (want.returncode, want.stdout), f"a watcher that {mode}, {state}", done, want)
+                under(*words, "")
+
+
+@test
+def a_compiler_that_was_closed_is_not_touched():
+    """Its file may be written over, and its room is free."""
+    made = opens_and_closes()
+    if made is None:
+        return
+    program, _ = made
+    place = SCRATCH / "opens/own"
+
+    def fresh():
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        shutil.copy(os.path.realpath(NVRTC), place / NVRTC.name)
+
+    for settings in ({"options": ()}, {"options": ("--eager",)}, {"KILN_WORKERS": "0"}):
+        for use in (["v1"], ["m11"]):
+            opened = [f"o1:{place}/{NVRTC.name}", *use, "x1"]
+            for what, then in {"cut off": f"s:truncate -s 0 {place}/{NVRTC.name}", "written over": f"s:cat /dev/zero | head -c 50000000 > {place}/{NVRTC.name}"}.items():
+                as_without(program, what, *opened, then, f"o2:{place}/{NVRTC.name}", f"o3:{NVRTC}", "v3", before=fresh, LD_LIBRARY_PATH=NVRTC.parent, **settings)
+            as_without(program, "removed", *opened, f"s:rm {place}/{NVRTC.name}", "z", before=fresh, LD_LIBRARY_PATH=NVRTC.parent, **settings)
+
+
+@test
+def no_thread_of_ours_stays():
+    """A process of several threads may not unshare its user namespace, and much else."""
+    made = opens_and_closes()
+    if made is None:
+        return
+    for workers in ("1", "0"):
+        for number in range(3):
+            words = [f"o1:{NVRTC}", "m11", "1"]
+            want, done = bare(made[0], *words), under(made[0], *words, KILN_WORKERS=workers, KILN_CACHE_DIR=SCRATCH / f"alone/{workers}/{number}")
+            # A compiler may leave one of its own behind, where it has a driver beside it: then Kiln's worker has that.
+            check(done.stdout in (want.stdout, want.stdout.replace("alone 0", "alone 1")) and "1 made" in done.stderr, "none is left", done, want)
 
 
 @test
@@ -920,6 +1155,10 @@ def one_file_is_one_library():
     as_without(program, "after the cache was removed", f"o1:{NVRTC}", f"s:rm -rf {cache}", f"o2:{NVRTC.parent}//{NVRTC.name}", "m12", "m21", "x1", "m22", KILN_CACHE_DIR=cache)
     # By search, and then by all its names.
     as_without(program, "only what is loaded", f"o1:{NVRTC.name}", f"n2:{NVRTC.parent}//{NVRTC.name}", f"n3:{odd}", "m12", "m31")
+    # What it made while it was left alone is kept over the last dlclose(); and the other way round.
+    done = as_without(program, "left alone before", f"b1:{NVRTC}", "+1", "x1", f"o1:{NVRTC}", "-1", "m11")
+    check(" answered 'm'" in done.stderr, "and is served then", done.stderr)
+    as_without(program, "left alone meanwhile", f"o1:{NVRTC}", "+1", "x1", f"b1:{NVRTC}", "x1", f"o1:{NVRTC}", "-1", "m11")
     # A name whose meaning changes before the first use.
     as_without(program, "through /proc/self/cwd", f"d:{NVRTC.parent}", f"o1:/proc/self/cwd/{NVRTC.name}", f"d:{other.parent}", "v1")
     as_without(program, "through a descriptor", f"f:{NVRTC.parent}", f"o1:/proc/self/fd/100/{NVRTC.name}", f"f:{other.parent}", "v1")
@@ -1072,10 +1311,18 @@ print(status, begin, time.monotonic())
 def nothing_of_ours_is_visible():
     if shutil.which("nm") is None:
         return
-    for file in (BIN.parent / "lib/kiln/intercept").glob("libnv*"):
-        names = subprocess.run(["nm", "-D", "--defined-only", file], capture_output=True, text=True, check=True).stdout.split("\n")
-        other = [n for n in names if n and not re.search(r" T (__)?nv(rtc|JitLink)\w+(@|$)| A libnv", n)]
-        check(not other, f"{file.name} exports what the real one exports", *other)
+    def exported(file):
+        lines = subprocess.run(["nm", "-D", "--defined-only", file], capture_output=True, text=True, check=True).stdout.split("\n")
+        return {line.split()[2].split("@")[0] for line in lines if " T " in line or " A " in line}
+
+    place = SCRATCH / "visible"
+    for file in filter(None, (NVRTC, NVJITLINK)):
+        under(PYTHON, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])", file, KILN_CACHE_DIR=place / file.name)
+        copies = list((place / file.name / "run/standins").iterdir())
+        bridge, standin = sorted(copies, key=lambda f: f.suffix != ".bridge")
+        seen = {n for n in exported(bridge) if n.isprintable()}
+        check({n for n in seen if n != file.name and n != "KILN_NODE"} == {n for n in exported(file) if re.match("(__)?nv", n)}, f"{file.name}: what the real one exports", seen ^ exported(file))
+        check({n for n in exported(standin) if n.isprintable()} <= {file.name}, f"{file.name}: nothing is found behind it", exported(standin))
 
 
 @test

@@ -1,42 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loader's side of `kiln run` (LD_AUDIT): when glibc is about to open a libnvrtc or libnvJitLink, it is given a stand-in
+// The loader's side of `kiln run` (LD_AUDIT): when glibc is about to open a libnvrtc or libnvJitLink, it is given a library
 // with the same soname, version node and exports. No libc (bare.h), no state but a small table; the loader holds its lock in
-// every callback. Nothing is wrapped or patched in the program.
+// every callback, so what is large is static: a thread may have little stack. Nothing is wrapped or patched in the program.
 //
-// What the loader is given is a bridge: an empty library with the soname and version node of the real one, which needs
-// "kiln-ID-SONAME". That is the stand-in: it has no soname, and is found by search in a run path that leads nowhere and is long
-// enough for any name to be written over it. One bridge and one stand-in for each file, however that is called. The bridge goes
-// at the last dlclose(), as the real library would. The stand-in cannot (threads, keys and handlers of its own): it stays, under a name
-// that nobody asks for and with its functions hidden, until the same file is opened again. So what is opened next is looked for as if
-// nothing had been open before.
+// What the loader is given is a bridge: a library with the soname, version node and functions of the real one, each of which is a jump. It
+// needs "kiln-ID-SONAME". That is the stand-in, where the jumps lead: it has no soname and no functions that anybody finds, and is found by
+// search in a run path that leads nowhere and is long enough for any name to be written over it. One bridge and one stand-in for
+// each file, however that is called. The bridge is all that the program sees, opens and closes, and goes at the last dlclose(), as the
+// real library would. The stand-in cannot (threads, keys and handlers of its own): it stays until the same file is opened again.
 //
 // A library found by search (DT_NEEDED, dlopen of a bare name): glibc asks for every candidate and keeps the name it searched,
 // not the one it opened. So the link map says what it would have said. One opened by path: glibc asks once and keeps the answer as
-// the library's name and origin, which CuPy reads to find CUDA's headers. So the program's name is written over it.
+// the library's name and origin, which CuPy and cuda.core read to find CUDA. So the program's own is written over both.
+//
+// The loader knows what it has loaded by its file, too. The bridge is given that of the real library: under whatever other name that is
+// opened, and by whatever call, the loader finds the bridge. The real library is given one that no file has.
 //
 // Which file a stand-in stands for is written into its memory before it runs: what the program called it may be relative, or
 // not its soname.
 //
 // "DIR/.//./libnvrtc.so.13" (OWN_SPELLING at its end) is let through: so the stand-in opens the real one, which then has no soname by which
-// others could find it.
+// others could find it, and whose exit functions the stand-in keeps: see keep_exit_calls().
 //
 // A file is in use through a stand-in or as it is, never both: what one makes the other cannot read. stand_in_for() decides that.
 //
 // Whatever is not as expected (an unknown soname, an export the stand-in lacks, no place to write) leaves the library alone, and
 // a line in the log of the run says so.
 #define _GNU_SOURCE
-#include "bare.h"
+#include "image.h"
 #include "intercept/filters.h"
-
-#include <elf.h>
-#include <link.h>
-
-#if defined(__x86_64__)
-#define OWN_MACHINE EM_X86_64
-#else
-#define OWN_MACHINE EM_AARCH64
-#endif
+#include "loaded.h"
 
 #define MOST_PATH 512
 #define MOST_NAME 4096  // that the kernel takes
@@ -46,6 +40,7 @@
 #define RUNPATH_MARK "/KILN_RUNPATH_"
 #define NEEDED_MARK "KILN_NEEDED_"
 #define NEEDED_ROOM 100
+#define SLOTS_MARK "KILN_SLOTS_"
 
 // Where a stand-in keeps the path of its real library, and how it opens that; see standin.cpp and compiler_library.cpp.
 #define REAL_PATH_MARK "KILN_REAL_PATH_"
@@ -53,133 +48,6 @@
 
 // Begins what is said of a library that was left alone; see run_log.hpp.
 #define LEFT_ALONE_MARK "loaded without Kiln: "
-
-// ---- ELF files, mapped and never trusted
-
-struct image {
-    unsigned char* bytes;
-    size_t size;
-    Elf64_Sym const* symbols;
-    size_t count;
-    char* strings;
-    size_t string_bytes;
-    char const* soname;
-    Elf64_Dyn* dynamic;
-    size_t entries;
-    uint32_t* gnu_hash;
-    struct stat about;
-};
-
-static int holds(struct image const* i, void const* at, size_t bytes) {
-    uintptr_t const begin = (uintptr_t)i->bytes;
-    uintptr_t const from = (uintptr_t)at;
-    return at && from >= begin && from - begin <= i->size && bytes <= i->size - (from - begin);
-}
-
-static void* at_address(struct image const* i, uint64_t address) {
-    Elf64_Ehdr const* const h = (void*)i->bytes;
-    Elf64_Phdr const* const p = (void*)(i->bytes + h->e_phoff);
-    for (int k = 0; k < h->e_phnum; ++k) {
-        if (p[k].p_type == PT_LOAD && address >= p[k].p_vaddr && address - p[k].p_vaddr < p[k].p_filesz)
-            return i->bytes + p[k].p_offset + (address - p[k].p_vaddr);
-    }
-    return 0;
-}
-
-// How many dynamic symbols there are: one more than the last in any chain.
-static size_t count_by_gnu_hash(struct image const* i, uint32_t const* table) {
-    if (!holds(i, table, 16)) return 0;
-    uint32_t const buckets = table[0], first = table[1], bloom = table[2];
-    uint32_t const* const bucket = (uint32_t const*)((uint64_t const*)(table + 4) + bloom);
-    if (!holds(i, bucket, (size_t)buckets * 4)) return 0;
-    uint32_t last = 0;
-    for (uint32_t k = 0; k < buckets; ++k) last = bucket[k] > last ? bucket[k] : last;
-    if (last < first) return 0;
-    uint32_t const* const chain = bucket + buckets;
-    while (holds(i, chain + (last - first), 4) && !(chain[last - first] & 1)) ++last;
-    return holds(i, chain + (last - first), 4) ? (size_t)last + 1 : 0;
-}
-
-static Elf64_Dyn* entry_of(struct image const* i, int64_t tag) {
-    for (size_t k = 0; k < i->entries && i->dynamic[k].d_tag != DT_NULL; ++k) {
-        if (i->dynamic[k].d_tag == tag) return i->dynamic + k;
-    }
-    return 0;
-}
-
-static int read_dynamic(struct image* i, Elf64_Dyn* d, size_t entries) {
-    uint32_t const* sysv = 0;
-    uint64_t soname = 0;
-    i->dynamic = d;
-    i->entries = entries;
-    for (size_t k = 0; k < entries && d[k].d_tag != DT_NULL; ++k) {
-        switch (d[k].d_tag) {
-            case DT_SYMTAB: i->symbols = at_address(i, d[k].d_un.d_ptr); break;
-            case DT_STRTAB: i->strings = at_address(i, d[k].d_un.d_ptr); break;
-            case DT_STRSZ: i->string_bytes = d[k].d_un.d_val; break;
-            case DT_GNU_HASH: i->gnu_hash = at_address(i, d[k].d_un.d_ptr); break;
-            case DT_HASH: sysv = at_address(i, d[k].d_un.d_ptr); break;
-            case DT_SONAME: soname = d[k].d_un.d_val; break;
-            default: break;
-        }
-    }
-    if (!i->string_bytes || !holds(i, i->strings, i->string_bytes) || i->strings[i->string_bytes - 1]) return 0;
-    if (soname && soname < i->string_bytes) i->soname = i->strings + soname;
-    if (sysv && holds(i, sysv, 8)) i->count = sysv[1];
-    else if (i->gnu_hash) i->count = count_by_gnu_hash(i, i->gnu_hash);
-    return i->count && holds(i, i->symbols, i->count * sizeof(Elf64_Sym));
-}
-
-// To be read, and written over in memory alone.
-static int map_file(struct image* i, char const* path) {
-    memset(i, 0, sizeof *i);
-    int const fd = bare_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-    if (fd < 0) return 0;
-    int const good = bare_fstat(fd, &i->about) && S_ISREG(i->about.st_mode) && i->about.st_size >= 4096;
-    void* const at = good ? bare_map((size_t)i->about.st_size, PROT_READ | PROT_WRITE, fd) : 0;
-    bare_close(fd);
-    if (!at) return 0;
-    i->bytes = at;
-    i->size = (size_t)i->about.st_size;
-    return 1;
-}
-
-static void unmap(struct image* i) {
-    if (i->bytes) bare_unmap(i->bytes, i->size);
-    i->bytes = 0;
-}
-
-// False for anything that is no library of this machine: the loader will say so itself.
-static int open_image(struct image* i, char const* path) {
-    if (!map_file(i, path)) return 0;
-    Elf64_Ehdr const* const h = (void*)i->bytes;
-    Elf64_Phdr const* const p = (void*)(i->bytes + h->e_phoff);
-    if (memcmp(h->e_ident, ELFMAG, SELFMAG) || h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_machine != OWN_MACHINE) return 0;
-    if (h->e_phoff > i->size || h->e_phoff % 8 || !holds(i, p, (size_t)h->e_phnum * sizeof *p)) return 0;
-    for (int k = 0; k < h->e_phnum; ++k) {
-        if (p[k].p_type != PT_DYNAMIC) continue;
-        Elf64_Dyn* const d = (void*)(i->bytes + p[k].p_offset);
-        return holds(i, d, p[k].p_filesz) && read_dynamic(i, d, p[k].p_filesz / sizeof *d);
-    }
-    return 0;
-}
-
-// The name of symbol `k` if it is a function of the API that others can find.
-static char* exported(struct image const* i, size_t k) {
-    Elf64_Sym const* const s = i->symbols + k;
-    if (s->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(s->st_info) != STT_FUNC || ELF64_ST_BIND(s->st_info) == STB_LOCAL) return 0;
-    if (s->st_name >= i->string_bytes) return 0;
-    char* const name = i->strings + s->st_name;
-    return starts_with(name, "nv") || starts_with(name, "__nv") ? name : 0;
-}
-
-static int exports(struct image const* i, char const* wanted) {
-    for (size_t k = 0; k < i->count; ++k) {
-        char const* const name = exported(i, k);
-        if (name && is_same(name, wanted)) return 1;
-    }
-    return 0;
-}
 
 // ---- settings
 
@@ -210,40 +78,42 @@ __attribute__((constructor)) static void keep_settings(int count, char** words, 
 // The loader knows objects by pointers into this: entries are never moved or dropped.
 struct known {
     struct stat about;     // the file, as it was when the copy was made
-    char real[MOST_PATH];   // where it is, from the root
-    char asked[MOST_PATH];  // what the program calls it, where that is not too long
-    char copy[MOST_PATH];   // empty: there is no stand-in
+    char real[MOST_PATH];  // where it is, from the root
+    char copy[MOST_PATH];  // empty: there is no stand-in
     char soname[NEEDED_ROOM];
     char id[20];
+    unsigned char* bridge;  // filled in; null: not yet
+    size_t bridge_bytes;
+    uint64_t slots;            // where in the bridge its jumps lead
+    size_t count;              // of them
     uint64_t note;             // where in the copy the real path goes
-    uint64_t hashes;           // where in the copy those of its functions begin
-    size_t count;              // how many
     struct link_map* standin;  // where it is loaded
-    size_t room;               // for its name
-    int is_hidden;
-    int is_named;  // `asked` is what the bridge is called
-    int bridges;   // loaded
-    int plain;     // times that it is loaded as it is
+    struct link_map* front;    // the bridge, where that is loaded
+    int is_in_place;           // the loader finds the bridge by the real file
+    int bridges;               // loaded
+    int plain;                 // times that it is loaded as it is
+    int was_plain;             // it was once: what it made the program may have still
+    uint64_t at_exit;          // where in the copy its library's calls of __cxa_atexit() go,
+    uint64_t finalize;         // and those of __cxa_finalize()
+    void* symbols;             // of the library, as the loader was given them; null: it has its own
+    size_t symbol_bytes;
 };
 static struct known table[MOST_KNOWN] __attribute__((aligned(16)));
 static int used;
 
 // What an object is, for when it is closed: a file of the table and one of these, or the program. Anything else has its link map there.
-enum what { is_bridge = 1, is_standin = 2, is_plain = 3, is_program = 4, is_elsewhere = 5, all_kinds = 7 };
+enum what { is_bridge = 1, is_plain = 3, is_program = 4, is_elsewhere = 5, all_kinds = 7 };
 static uintptr_t cookie_of(struct known const* k, enum what kind) { return (uintptr_t)k | kind; }
 
-// What was answered last, which is what the loader opens next: under that name.
-static struct {
-    struct known* file;
-    enum what kind;
-    char name[2 * MOST_NAME];   // of the object that is opened
-    char asked[2 * MOST_NAME];  // what the program or the loader called it
-} answer;
-static char bridge_path[2 * MOST_NAME];
-static int lent = -1;         // a descriptor that the loader opens a bridge by
-static char const* why_left;  // the file that was asked for last, if it was
-static int has_program;       // its object is known
-static int is_ending;         // the process: nothing is taken from anybody any more
+static char bridge_path[2 * MOST_NAME];  // that was given to the loader last,
+static struct stat bridge_file;          // which is this one,
+static char asked[2 * MOST_NAME];        // for this name
+static int lent = -1;                    // a descriptor that the loader opens a bridge by
+static struct known* out_of_place;       // its bridge is not found by the real file for the moment
+static int is_answered;                  // the loader was given something else for it
+static char const* why_left;             // the file that was asked for last, if it was
+static int has_program;                  // its object is known
+static int is_ending;                    // the process: nothing is taken from anybody any more
 
 static uint64_t mixed(uint64_t h, void const* data, size_t bytes) {
     for (unsigned char const* c = data; bytes--; ++c) h = (h ^ *c) * 1099511628211u;
@@ -263,8 +133,9 @@ static int write_whole(int fd, unsigned char const* data, size_t bytes) {
 // The file appears whole or not at all, and not where nothing may be executed. In every container a process has the same number:
 // what one that was killed has left must not stand in the way of all that follow.
 static int publish(char const* path, unsigned char const* data, size_t bytes) {
-    char part[MOST_PATH + 32], process[17];
-    uint64_t const who[] = {bare_getpid(), (uintptr_t)part, (uintptr_t)templates};  // where things lie is another place each time
+    static char part[MOST_PATH + 32];
+    char process[17];
+    uint64_t const who[] = {bare_getpid(), (uintptr_t)process, (uintptr_t)templates};  // where things lie is another place each time
     write_hex(process, mixed(14695981039346656037u, who, sizeof who));
     if (bytes > bare_largest_file()) return 0;  // a limit of the program's, and a signal that would end it
     if (!join(part, sizeof part, path, ".", process, ".part", (char*)0)) return 0;
@@ -286,8 +157,8 @@ static int is_there(char const* path, unsigned char const* data, size_t bytes) {
     return same;
 }
 
-static int keep(char const* path, struct image const* what) {
-    return is_there(path, what->bytes, what->size) || publish(path, what->bytes, what->size);
+static int keep(char const* path, unsigned char const* data, size_t bytes) {
+    return is_there(path, data, bytes) || publish(path, data, bytes);
 }
 
 static int exists(char const* path) {
@@ -304,19 +175,15 @@ static int fill_in(unsigned char* data, size_t bytes, char const* mark, size_t r
     return 1;
 }
 
-// The template, with every export the real library lacks made unfindable: dlsym tells the truth. Null, or why there is none.
-static char const* make_copy(struct known* k, struct image const* real, struct image* template) {
-    for (size_t n = 0; n < real->count; ++n) {
-        char const* const name = exported(real, n);
-        if (name && !exports(template, name)) return "it has functions that this Kiln does not know";
-    }
+// The template, without functions that anybody finds, and without a name. Null, or why there is none.
+static char const* make_copy(struct known const* k, struct image* template) {
     for (size_t n = 0; n < template->count; ++n) {
-        char* const name = exported(template, n);
-        if (name && !exports(real, name)) *name = '\1';
+        char* const name = function_name(template, n);
+        if (name) *name = '\1';
     }
     Elf64_Dyn* const soname = entry_of(template, DT_SONAME);
     if (soname) soname->d_un.d_val = 0;
-    return keep(k->copy, template) ? 0 : "there is no place for its stand-in";
+    return keep(k->copy, template->bytes, template->size) ? 0 : "there is no place for its stand-in";
 }
 
 static uint32_t elf_hash(char const* name) {
@@ -344,7 +211,7 @@ static int name_versions(struct image const* bridge, char const* soname) {
 }
 
 // Its soname is the end of what it needs.
-static int fill_bridge(struct known const* k, struct image* bridge) {
+static int name_in_bridge(struct known const* k, struct image* bridge) {
     char needed[NEEDED_ROOM];
     size_t const length = join(needed, sizeof needed, "kiln-", k->id, "-", k->soname, (char*)0);
     Elf64_Dyn const* const needs = entry_of(bridge, DT_NEEDED);
@@ -352,6 +219,68 @@ static int fill_bridge(struct known const* k, struct image* bridge) {
     if (!length || !needs || !soname || !fill_in(bridge->bytes, bridge->size, NEEDED_MARK, NEEDED_ROOM, needed)) return 0;
     soname->d_un.d_val = needs->d_un.d_val + length - length_of(k->soname);
     return soname->d_un.d_val < bridge->string_bytes && name_versions(bridge, bridge->strings + soname->d_un.d_val);
+}
+
+// See bridge.c: two for when it is opened and closed, then one for each jump, in the order that those have.
+enum { slot_opened, slot_closed, first_jump, jump_bytes = 16 };
+
+// Where a function is in the stand-in; la_objopen() adds where that is. 0: it has none.
+static uint64_t address_in(struct image const* standin, char const* name) {
+    Elf64_Sym const* const found = find_function(standin, name);
+    return found ? found->st_value : 0;
+}
+
+// Every export the real library lacks is made unfindable: dlsym tells the truth.
+static int fill_slots(struct known* k, struct image* bridge, struct image const* real, struct image const* standin) {
+    uint64_t first = UINT64_MAX;
+    k->count = first_jump;
+    for (size_t n = 0; n < bridge->count; ++n) {
+        if (!exported(bridge, n)) continue;
+        first = bridge->symbols[n].st_value < first ? bridge->symbols[n].st_value : first;
+        ++k->count;
+    }
+    k->slots = place_of(bridge, SLOTS_MARK);
+    uint64_t* const slot = k->slots ? at_address(bridge, k->slots) : 0;
+    if (!holds(bridge, slot, k->count * sizeof *slot)) return 0;
+    slot[slot_opened] = address_in(standin, "kiln_opened");
+    slot[slot_closed] = address_in(standin, "kiln_closed");
+    k->at_exit = address_in(standin, "kiln_at_exit");
+    k->finalize = address_in(standin, "kiln_finalize");
+    for (size_t n = 0; n < bridge->count; ++n) {
+        char* const name = exported(bridge, n);
+        uint64_t const at = name ? first_jump + (bridge->symbols[n].st_value - first) / jump_bytes : 0;
+        if (!name) continue;
+        if (at >= k->count) return 0;
+        slot[at] = find_function(real, name) ? address_in(standin, name) : 0;
+        if (!slot[at]) *name = '\1';
+    }
+    return slot[slot_opened] && slot[slot_closed] && k->at_exit && k->finalize;
+}
+
+static int exports_all(struct image const* template, struct image const* real) {
+    for (size_t n = 0; n < real->count; ++n) {
+        char const* const name = exported(real, n);
+        if (name && !find_function(template, name)) return 0;
+    }
+    return 1;
+}
+
+// Kept in memory: a folder that vanishes meanwhile takes nothing from a program. Null, or why there is none.
+static char const* make_bridge(struct known* k, struct image const* real, struct image const* standin) {
+    static char path[MOST_PATH + 16];
+    struct image bridge = {0};
+    char const* why = "there is no stand-in for it";
+    if (k->bridge) bare_unmap(k->bridge, k->bridge_bytes);
+    k->bridge = 0;
+    if (join(path, sizeof path, templates, "/bridge.so", (char*)0) && open_image(&bridge, path)) {
+        if (!exports_all(standin, real) || !exports_all(&bridge, real)) why = "it has functions that this Kiln does not know";
+        else if (fill_slots(k, &bridge, real, standin) && name_in_bridge(k, &bridge) && (k->bridge = bare_map(bridge.size, PROT_READ | PROT_WRITE, -1))) {
+            memcpy(k->bridge, bridge.bytes, k->bridge_bytes = bridge.size);
+            why = 0;
+        }
+    }
+    unmap(&bridge);
+    return why;
 }
 
 // What the loader would not take for a name but for a word to replace: $ORIGIN, $LIB, $PLATFORM, ${ORIGIN}.
@@ -365,12 +294,20 @@ static int is_expanded(char const* path) {
     return 0;
 }
 
-// One for each file, however that is called, so that the loader finds it to be the same. Its name is at least as long as the
-// program's for it: la_objopen() writes that over it.
-static int name_bridge(char const* folder, char const* file, char const* asked) {
-    size_t const length = length_of(file), wanted = length_of(asked);
+// How much of a path is the folder: at least the root.
+static size_t folder_length(char const* path) {
+    char const* const slash = last_slash(path);
+    return !slash ? 0 : slash == path ? 1 : (size_t)(slash - path);
+}
+
+// What the loader would have as the folder of what is opened by that name.
+static char const* origin_for(struct known const* k, char const* name) { return name[0] == '/' ? name : k->real; }
+
+// Its name is at least as long as the program's for it, and its folder as the other's: la_objopen() writes those over them.
+static int name_bridge(struct known const* k, char const* folder, char const* file, char const* name) {
+    size_t const length = length_of(file), wanted = length_of(name), origin = folder_length(origin_for(k, name));
     size_t at = is_expanded(folder) ? 0 : join(bridge_path, MOST_NAME, folder, "/", (char*)0);
-    while (at && at + length < wanted && at + length + 2 < MOST_NAME) {
+    while (at && (at + length < wanted || at < origin + 1) && at + length + 2 < MOST_NAME) {
         bridge_path[at++] = '.';
         bridge_path[at++] = '/';
     }
@@ -385,61 +322,23 @@ static void take_back_lent(void) {
 }
 
 // Where there is no folder any more, but a stand-in is loaded.
-static int lend_bridge(struct image const* bridge, char const* asked) {
+static int lend_bridge(struct known const* k, char const* name) {
     char number[24];
     take_back_lent();
     lent = bare_memory_file("kiln");
     if (lent < 0) return 0;
     write_decimal(number, (uint64_t)lent);
-    return write_whole(lent, bridge->bytes, bridge->size) && name_bridge("/proc/self/fd", number, asked);
+    return write_whole(lent, k->bridge, k->bridge_bytes) && name_bridge(k, "/proc/self/fd", number, name);
 }
 
 // Into bridge_path. Whoever has shut himself in has only what is there.
-static int find_bridge(struct known const* k, char const* asked, int may_make) {
-    char file[64], path[MOST_PATH + 16], kept[MOST_PATH];
-    struct image bridge;
+static int find_bridge(struct known const* k, char const* name, int may_make) {
+    static char kept[MOST_PATH];
+    char file[64];
     if (!join(file, sizeof file, k->id, ".bridge", (char*)0)) return 0;
-    int const has_name = name_bridge(copies, file, asked);
-    if (!may_make) return has_name && exists(bridge_path);
-    if (!join(path, sizeof path, templates, "/bridge.so", (char*)0)) return 0;
-    int found = open_image(&bridge, path) && fill_bridge(k, &bridge);
-    int const has_place = has_name && join(kept, sizeof kept, copies, "/", file, (char*)0);
-    if (found && !(has_place && keep(kept, &bridge))) found = k->standin && lend_bridge(&bridge, asked);
-    unmap(&bridge);
-    return found;
-}
-
-// Where the stand-in keeps its real path, as an address in the file.
-static uint64_t place_of_note(struct image const* template) {
-    Elf64_Ehdr const* const h = (void*)template->bytes;
-    Elf64_Phdr const* const p = (void*)(template->bytes + h->e_phoff);
-    for (int k = 0; k < h->e_phnum; ++k) {
-        unsigned char* const data = template->bytes + p[k].p_offset;
-        if (p[k].p_type != PT_LOAD || !(p[k].p_flags & PF_W) || !holds(template, data, p[k].p_filesz)) continue;
-        unsigned char const* const at = find_in(data, p[k].p_filesz, REAL_PATH_MARK);
-        if (at) return p[k].p_vaddr + (uint64_t)(at - data);
-    }
-    return 0;
-}
-
-// Where the hashes of its functions are, which hide() changes: so they are written to.
-static int prepare_hiding(struct known* k, struct image* template) {
-    Elf64_Ehdr const* const h = (void*)template->bytes;
-    Elf64_Phdr* const p = (void*)(template->bytes + h->e_phoff);
-    uint32_t const* const table_of = template->gnu_hash;
-    if (!table_of || table_of[1] > template->count) return 0;
-    k->count = template->count - table_of[1];
-    unsigned char const* const at = (void*)((uint64_t const*)(table_of + 4) + table_of[2]);
-    unsigned char const* const chain = at + (size_t)table_of[0] * 4;
-    if (!holds(template, chain, k->count * 4)) return 0;
-    for (int n = 0; n < h->e_phnum; ++n) {
-        uint64_t const from = (uint64_t)(chain - template->bytes) - p[n].p_offset;
-        if (p[n].p_type != PT_LOAD || (uint64_t)(chain - template->bytes) < p[n].p_offset || from >= p[n].p_filesz) continue;
-        p[n].p_flags |= PF_W;
-        k->hashes = p[n].p_vaddr + from;
-        return 1;
-    }
-    return 0;
+    int found = name_bridge(k, copies, file, name) && (!may_make || (join(kept, sizeof kept, copies, "/", file, (char*)0) && keep(kept, k->bridge, k->bridge_bytes)));
+    if (!found && may_make && k->standin) found = lend_bridge(k, name);
+    return found && bare_stat(bridge_path, &bridge_file);
 }
 
 // Same file, same copy: by inode and time, so that two libraries of one soname stay two, and a replaced one gets a new one.
@@ -448,33 +347,34 @@ static int name_copy(struct known* k, struct image const* real, struct image con
                               (uint64_t)real->about.st_mtim.tv_nsec, template->size, (uint64_t)template->about.st_mtim.tv_sec,
                               (uint64_t)template->about.st_mtim.tv_nsec};
     write_hex(k->id, mixed(14695981039346656037u, facts, sizeof facts));
-    return join(k->soname, sizeof k->soname, real->soname, (char*)0) &&
-           join(k->copy, sizeof k->copy, copies, "/", k->id, "-", real->soname, (char*)0);
-}
-
-// Whether la_objopen() can take its soname from it.
-static int has_writable_dynamic(struct image const* real) {
-    Elf64_Ehdr const* const h = (void*)real->bytes;
-    Elf64_Phdr const* const p = (void*)(real->bytes + h->e_phoff);
-    for (int k = 0; k < h->e_phnum; ++k) {
-        uint64_t const at = (uint64_t)((unsigned char*)real->dynamic - real->bytes);
-        if (p[k].p_type == PT_LOAD && (p[k].p_flags & PF_W) && at >= p[k].p_offset && at - p[k].p_offset < p[k].p_filesz) return 1;
+    if (!join(k->soname, sizeof k->soname, real->soname, (char*)0) ||
+        !join(k->copy, sizeof k->copy, copies, "/", k->id, "-", real->soname + sizeof "lib" - 1, (char*)0))
+        return 0;
+    // "nvrtc-13": who looks for "nvrtc.so" among what is loaded is to find the bridge.
+    for (char* c = k->copy + length_of(copies); *c; ++c) {
+        if (!starts_with(c, ".so.")) continue;
+        memmove(c, c + 3, length_of(c + 3) + 1);
+        *c = '-';
     }
-    return 0;
+    return 1;
 }
 
 // Null, or why there is none.
 static char const* make_from(struct known* k, struct image const* real, char const* path) {
     struct image template;
     char const* why = "there is no stand-in for it";
-    if (open_image(&template, path) && (k->note = place_of_note(&template)) && prepare_hiding(k, &template))
-        why = name_copy(k, real, &template) ? make_copy(k, real, &template) : "there is no place for its stand-in";
+    if (open_image(&template, path) && (k->note = place_of(&template, REAL_PATH_MARK))) {
+        why = name_copy(k, real, &template) ? 0 : "there is no place for its stand-in";
+        if (!why) why = make_bridge(k, real, &template);
+        if (!why) why = make_copy(k, &template);
+    }
     unmap(&template);
     return why;
 }
 
+// Of one whose soname cannot be taken from it in memory there is none.
 static char const* make(struct known* k, char const* path) {
-    char template[MOST_PATH];
+    static char template[MOST_PATH];
     struct image real;
     char const* why = "there is no stand-in for it";
     if (open_image(&real, path) && has_writable_dynamic(&real) && templates[0] && copies[0] && real.soname && !last_slash(real.soname) &&
@@ -488,7 +388,8 @@ static char const* make(struct known* k, char const* path) {
 
 // What /proc/self has, each process has another of, and the next moment too: by the folder that it leads to now.
 static int beyond_proc(char* to, char const* path) {
-    char folder[MOST_PATH], link[MOST_PATH], number[24];
+    static char folder[MOST_PATH];
+    char link[64], number[24];
     char const* const slash = last_slash(path);
     if (!join(folder, sizeof folder, path, (char*)0)) return 0;
     folder[slash - path] = 0;
@@ -503,7 +404,7 @@ static int beyond_proc(char* to, char const* path) {
 
 // From the root; 0 where that is too long, or there is no way from there.
 static int from_root(char* to, char const* path) {
-    char directory[MOST_PATH];
+    static char directory[MOST_PATH];
     if (starts_with(path, "/proc/") || starts_with(path, "/dev/fd/")) return beyond_proc(to, path);
     if (path[0] == '/') return join(to, MOST_PATH, path, (char*)0) > 0;
     if (!bare_getcwd(directory, sizeof directory) || directory[0] != '/') return 0;
@@ -541,7 +442,7 @@ static struct known* find_or_add(struct stat const* about) {
 // See shut_in.hpp: a filter that is not `kiln run`'s own may end who makes a copy.
 static int is_shut_in(void) {
     if (filters < 0) return 0;
-    char status[KILN_STATUS_ROOM];
+    static char status[KILN_STATUS_ROOM];
     int const fd = bare_open(KILN_STATUS_FILE, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0) return 1;
     long const bytes = bare_read(fd, status, sizeof status);
@@ -552,7 +453,7 @@ static int is_shut_in(void) {
 
 // Null, or why the file is left alone. `k` is not in use.
 static char const* begin_to_serve(struct known* k, char const* path) {
-    char whole[MOST_PATH];
+    static char whole[MOST_PATH];
     struct stat there;
     if (!from_root(whole, path) || !bare_stat(whole, &there) || !is_same_file(&there, &k->about)) return "its path is too long, or leads nowhere";
     memcpy(k->real, whole, length_of(whole) + 1);
@@ -562,7 +463,8 @@ static char const* begin_to_serve(struct known* k, char const* path) {
     return why;
 }
 
-// The one place that decides who is served. Null: the library is left alone. `bridge_path` is what the loader is to open.
+// The one place that decides who is served. Null: the loader is to open what it was asked for, which is left alone, or the file that a
+// bridge is found by. Otherwise it is to open `bridge_path`.
 static struct known* stand_in_for(char const* path) {
     struct stat about;
     if (!bare_stat(path, &about) || !S_ISREG(about.st_mode)) return 0;
@@ -571,6 +473,7 @@ static struct known* stand_in_for(char const* path) {
         why_left = "it is in use without Kiln already, under another name";
         return 0;
     }
+    if (k && k->is_in_place) return 0;
     int const is_in = is_shut_in();
     if (!k && is_in) return 0;
     if (!k && !(k = find_or_add(&about))) {
@@ -603,7 +506,8 @@ static int is_own_spelling(char const* name, char const* slash) {
 
 // A line of the run's log, as to_line() of run_log.cpp writes it. Nobody made the log yet: it is made as long as the run's door is there.
 static void say_left_alone(char const* name, int is_nvrtc, char const* why) {
-    char line[MOST_NAME + 2 * MOST_PATH], shown[MOST_NAME], door[MOST_PATH], process[24];
+    static char line[MOST_NAME + 2 * MOST_PATH], shown[MOST_NAME], door[MOST_PATH];
+    char process[24];
     size_t const n = length_of(log_file);
     if (!n || !join(door, sizeof door, log_file, (char*)0)) return;
     int const has_door = n > 4 && is_same(log_file + n - 4, ".log");
@@ -628,31 +532,33 @@ static void say_left_alone(char const* name, int is_nvrtc, char const* why) {
 
 unsigned la_version(unsigned version) { return version < LAV_CURRENT ? version : LAV_CURRENT; }
 
-// The loader opens `what` next; the object is then called `name`.
-static char* give(struct known* k, enum what kind, char const* name, char const* what, char const* asked) {
-    if (!join(answer.name, sizeof answer.name, name, (char*)0) || !join(answer.asked, sizeof answer.asked, asked, (char*)0)) return 0;
-    answer.file = k;
-    answer.kind = kind;
-    return (char*)what;
-}
-
-// A bridge asks for its stand-in.
-static char* behind_bridge(char const* name, char const* id) {
-    for (int k = 0; k < used; ++k) {
-        char* const copy = table[k].copy[0] && starts_with(id, table[k].id) ? give(table + k, is_standin, name, table[k].copy, name) : 0;
-        if (copy) return copy;
+// Null: it is no name of a stand-in, "kiln-ID-SONAME".
+static struct known* find_by_id(char const* name) {
+    for (int k = 0; name && starts_with(name, "kiln-") && k < used; ++k) {
+        if (table[k].id[0] && starts_with(name + 5, table[k].id)) return table + k;
     }
-    return (char*)name;
+    return 0;
 }
 
-// Whether any other name can be of interest: one of a file that is in use through a stand-in.
-static int is_served_by_another_name(char const* name) {
+// A number that no file has.
+static uint64_t no_file(struct stat const* about) { return ~(uint64_t)about->st_ino; }
+
+static void move_bridge(struct known* k, uint64_t from, uint64_t to) {
+    change_file(k->front, k->about.st_dev, from, k->about.st_dev, to);
+}
+
+// The stand-in opens its real library: that file is to be found, and not the bridge.
+static void make_way(char const* name) {
     struct stat about;
-    int any = 0;
-    for (int k = 0; k < used; ++k) any |= table[k].bridges;
-    if (!any || !bare_stat(name, &about)) return 0;
-    struct known const* const k = find_loaded(&about);
-    return k && k->bridges;
+    struct known* const k = bare_stat(name, &about) ? find_loaded(&about) : 0;
+    if (!k || !k->is_in_place) return;
+    move_bridge(k, k->about.st_ino, no_file(&k->about));
+    out_of_place = k;
+}
+
+static void put_back(void) {
+    if (out_of_place && out_of_place->is_in_place) move_bridge(out_of_place, no_file(&out_of_place->about), out_of_place->about.st_ino);
+    out_of_place = 0;
 }
 
 // Where the object lies that asks: as the loader has it for who has been loaded by a whole path. 0: unknown.
@@ -672,7 +578,7 @@ static int origin_of(uintptr_t cookie, char* to, size_t room) {
 static char const* expanded(char const* name, uintptr_t cookie) {
     static char const* const starts[] = {"$ORIGIN/", "${ORIGIN}/"};
     static char whole[2 * MOST_NAME];
-    char origin[MOST_NAME];
+    static char origin[MOST_NAME];
     for (int k = 0; k < 2; ++k) {
         char const* const rest = name + length_of(starts[k]) - 1;
         if (!starts_with(name, starts[k]) || is_expanded(rest) || is_shut_in() || !origin_of(cookie, origin, sizeof origin)) continue;
@@ -681,93 +587,72 @@ static char const* expanded(char const* name, uintptr_t cookie) {
     return 0;
 }
 
-static char* answer_for(char const* name, unsigned flag) {
+static char* answer_for(char const* name) {
     char const* const slash = last_slash(name);
-    if (is_own_spelling(name, slash) || (!is_ours(slash + 1) && !is_served_by_another_name(name))) return 0;
-    struct known* const k = stand_in_for(name);
-    return k ? give(k, is_bridge, flag == LA_SER_ORIG ? bridge_path : name, bridge_path, name) : 0;
+    if (is_own_spelling(name, slash)) return make_way(name), (char*)0;
+    return is_ours(slash + 1) && stand_in_for(name) ? bridge_path : 0;
 }
 
 char* la_objsearch(char const* name, uintptr_t* cookie, unsigned flag) {
     char const* const slash = last_slash(name);
     if (!slash) return (char*)name;  // its candidates follow
-    answer.file = 0;
     why_left = 0;
     take_back_lent();
+    put_back();
     if (*cookie == is_elsewhere) return (char*)name;
-    if (starts_with(name, RUNPATH_MARK) && starts_with(slash + 1, "kiln-")) return behind_bridge(name, slash + 6);
+    if (starts_with(name, RUNPATH_MARK)) {
+        struct known* const k = find_by_id(slash + 1);
+        return k && k->copy[0] ? k->copy : (char*)name;
+    }
     char const* const whole = flag == LA_SER_ORIG && is_expanded(name) ? expanded(name, *cookie) : name;
     if (!whole) why_left = "its path has words for the loader in it";
-    char* const found = whole ? answer_for(whole, flag) : 0;
+    if (!join(asked, sizeof asked, whole ? whole : name, (char*)0)) return (char*)name;
+    char* const found = whole ? answer_for(whole) : 0;
+    is_answered = found != 0;
     return found ? found : (char*)name;
 }
 
-// The name that people see is the program's own, written in place and never longer than what was there.
-static void rename_to(struct link_map* map, size_t room, char const* name) {
-    if (length_of(name) <= room) memcpy(map->l_name, name, length_of(name) + 1);
-}
-
-// The program sees its own name for what its functions are in. Where the loader would find the stand-in by that, because it comes before a
-// bridge of that name, it is spelled as nobody does.
-static void name_standin(struct known* k, char const* name, int is_behind_bridge) {
-    char other[2 * MOST_PATH];
-    if (is_behind_bridge) return rename_to(k->standin, k->room, name);
-    char* const slash = last_slash(name);
-    if (!slash || !join(other, sizeof other, name, (char*)0)) return;
-    other[slash - name] = 0;
-    size_t const length = length_of(other);
-    if (join(other + length, sizeof other - length, "/././/./", slash + 1, (char*)0)) rename_to(k->standin, k->room, other);
-}
-
-// Whether the loader finds its functions: by hashes that no name has, it does not. Twice is as before.
-static void hide(struct known* k, int is_hidden) {
-    if (!k->standin || k->is_hidden == is_hidden) return;
-    uint32_t* const hash = (uint32_t*)(k->standin->l_addr + k->hashes);
-    for (size_t n = 0; n < k->count; ++n) hash[n] ^= 0x80000000u;
-    k->is_hidden = is_hidden;
-}
-
-static void tell_real_path(struct known* k) {
+// The stand-in is loaded: the jumps lead there, and it knows whom it stands for.
+static void connect(struct known* k) {
+    uint64_t* const slot = (uint64_t*)(k->front->l_addr + k->slots);
+    for (size_t n = 0; n < k->count; ++n) slot[n] = slot[n] ? slot[n] + k->standin->l_addr : 0;
     char* const note = (char*)k->standin->l_addr + k->note;
     memcpy(note, k->real, length_of(k->real) + 1);
+    note[MOST_PATH] = (char)k->was_plain;
+}
+
+// The loader has the name and folder of the bridge's own file where that was opened by path.
+static void name_front(struct known const* k, struct link_map* map) {
+    static char folder[2 * MOST_NAME];
+    if (!is_same(map->l_name, bridge_path)) return;
+    char const* const whole = origin_for(k, asked);
+    size_t const length = folder_length(whole);
+    bridge_path[folder_length(bridge_path)] = 0;
+    memcpy(folder, whole, length);
+    folder[length] = 0;
+    change_origin(map, bridge_path, folder);
+    change_name(map, asked);
 }
 
 static void bridge_is_open(struct known* k, struct link_map* map) {
-    rename_to(map, length_of(map->l_name), answer.asked);
-    k->is_named = join(k->asked, sizeof k->asked, answer.asked, (char*)0) > 0;
-    if (!k->is_named) memcpy(k->asked, k->real, sizeof k->real);
+    name_front(k, map);
     ++k->bridges;
-    if (k->standin) name_standin(k, k->asked, 0);
-    if (k->standin && k->is_hidden) tell_real_path(k);
-    hide(k, 0);
+    k->front = map;
+    k->is_in_place = change_file(map, bridge_file.st_dev, bridge_file.st_ino, k->about.st_dev, k->about.st_ino);
+    if (k->standin) connect(k);
 }
 
 static void standin_is_open(struct known* k, struct link_map* map) {
     if (!starts_with((char*)map->l_addr + k->note, REAL_PATH_MARK)) return;
     k->standin = map;
-    k->room = length_of(map->l_name);
-    k->is_hidden = 0;
-    tell_real_path(k);
-    name_standin(k, k->asked, k->is_named);
+    change_name(map, k->copy);
+    if (k->front) connect(k);
 }
 
 static void bridge_is_closed(struct known* k) {
-    --k->bridges;
-    if (!k->standin) return;
-    if (k->bridges) return name_standin(k, k->asked, 0);
-    hide(k, 1);
-    char name[NEEDED_ROOM + 32];
-    if (join(name, sizeof name, RUNPATH_MARK "/kiln-", k->id, "-", k->soname, (char*)0)) rename_to(k->standin, k->room, name);
-}
-
-// Null: it has none. In memory, as the loader has it.
-static char const* soname_of(struct link_map const* map, Elf64_Dyn** at) {
-    char const* strings = 0;
-    for (Elf64_Dyn* d = map->l_ld; d && d->d_tag != DT_NULL; ++d) {
-        if (d->d_tag == DT_STRTAB) strings = (char*)(d->d_un.d_ptr < map->l_addr ? d->d_un.d_ptr + map->l_addr : d->d_un.d_ptr);
-        if (d->d_tag == DT_SONAME) *at = d;
-    }
-    return strings && *at ? strings + (*at)->d_un.d_val : 0;
+    if (--k->bridges) return;
+    k->front = 0;
+    k->is_in_place = 0;
 }
 
 // One that is loaded as it is must not be served under another name as long as it is.
@@ -776,7 +661,39 @@ static void note_plain(struct link_map* map, uintptr_t* cookie) {
     struct known* const k = bare_stat(map->l_name, &about) ? find_or_add(&about) : 0;
     if (!k) return;
     ++k->plain;
+    k->was_plain = 1;
     *cookie = cookie_of(k, is_plain);
+}
+
+// It is opened later than the program did: what it does at exit is not to be done before what the program has registered since. Of what it
+// was opened from before nothing is loaded any more.
+static void keep_exit_calls(struct known* k, struct link_map* map) {
+    uint64_t const base = k->standin->l_addr;
+    struct instead const changes[] = {{"__cxa_atexit", base + k->at_exit}, {"__cxa_finalize", base + k->finalize}};
+    if (k->symbols) bare_unmap(k->symbols, k->symbol_bytes);
+    k->symbols = change_imports(map, changes, 2, &k->symbol_bytes);
+}
+
+// Nobody finds the real library behind a stand-in: not by its soname, and not by its file.
+static void hide_real(struct link_map* map, Elf64_Dyn* soname) {
+    struct stat about;
+    soname->d_un.d_val = 0;
+    if (!bare_stat(map->l_name, &about)) return;
+    struct known* const k = find_loaded(&about);
+    if (k && k->standin) keep_exit_calls(k, map);
+    change_file(map, about.st_dev, about.st_ino, about.st_dev, no_file(&about));
+}
+
+// A compiler that is loaded as it is.
+static void left_alone(struct link_map* map, Lmid_t space, uintptr_t* cookie, char const* soname) {
+    char const* const file = last_slash(map->l_name) + 1;
+    int const is_called_so = is_ours(file) || starts_with(file, "libnvrtc.alt.so");
+    if (!soname && !is_called_so) return;
+    if (soname && space == LM_ID_BASE) note_plain(map, cookie);
+    if (is_shut_in()) return;
+    if (!why_left && (is_answered || !is_same(map->l_name, asked))) why_left = "it was opened by dlmopen()";
+    if (!why_left) why_left = is_called_so ? "there is no stand-in for it" : "its file is not called as a compiler is";
+    say_left_alone(map->l_name, starts_with(soname ? soname : file, "libnvrtc"), space == LM_ID_BASE ? why_left : "it is in a namespace of its own");
 }
 
 unsigned la_objopen(struct link_map* map, Lmid_t space, uintptr_t* cookie) {
@@ -786,41 +703,44 @@ unsigned la_objopen(struct link_map* map, Lmid_t space, uintptr_t* cookie) {
         *cookie = is_program;
     }
     if (!slash) return 0;
-    struct known* const k = answer.file && is_same(map->l_name, answer.name) ? answer.file : 0;
-    answer.file = 0;
     take_back_lent();
+    put_back();
+    Elf64_Dyn* at;
+    struct known* k = space == LM_ID_BASE ? find_by_id(text_of(map, DT_NEEDED, &at)) : 0;
     if (k) {
-        *cookie = cookie_of(k, answer.kind);
-        if (answer.kind == is_bridge) bridge_is_open(k, map);
-        else standin_is_open(k, map);
+        *cookie = cookie_of(k, is_bridge);
+        bridge_is_open(k, map);
+        return 0;
+    }
+    if (starts_with(map->l_name, RUNPATH_MARK) && (k = find_by_id(slash + 1))) {
+        standin_is_open(k, map);
         return 0;
     }
     if (space != LM_ID_BASE) *cookie = is_elsewhere;
-    Elf64_Dyn* at = 0;
-    char const* const soname = soname_of(map, &at);
+    char const* const soname = text_of(map, DT_SONAME, &at);
     int const is_compiler = soname && is_ours(soname);
-    if (is_own_spelling(map->l_name, slash)) {
-        if (is_compiler) at->d_un.d_val = 0;
-        return 0;
-    }
-    int const is_called_so = is_ours(slash + 1) || starts_with(slash + 1, "libnvrtc.alt.so");
-    if (!is_compiler && !is_called_so) return 0;
-    if (is_compiler && space == LM_ID_BASE) note_plain(map, cookie);
-    if (is_shut_in()) return 0;
-    if (!why_left) why_left = is_called_so ? "there is no stand-in for it" : "its file is not called as a compiler is";
-    say_left_alone(map->l_name, starts_with(is_compiler ? soname : slash + 1, "libnvrtc"),
-                   space == LM_ID_BASE ? why_left : "it is in a namespace of its own");
+    if (!is_own_spelling(map->l_name, slash)) left_alone(map, space, cookie, is_compiler ? soname : 0);
+    else if (is_compiler) hide_real(map, at);
+    why_left = 0;
+    asked[0] = 0;
     return 0;
+}
+
+// The real libraries stay until the process is gone: others may be in them.
+static void begin_to_end(void) {
+    is_ending = 1;
+    for (int k = 0; k < used; ++k) {
+        if (table[k].front) ((uint64_t*)(table[k].front->l_addr + table[k].slots))[slot_closed] = 0;
+    }
 }
 
 // At the end of the process the program is first, and nothing else is to change.
 unsigned la_objclose(uintptr_t* cookie) {
     struct known* const k = (struct known*)(*cookie & ~(uintptr_t)all_kinds);
     int const kind = (int)(*cookie & all_kinds);
-    if (*cookie == is_program) is_ending = 1;
+    if (*cookie == is_program) begin_to_end();
     if (is_ending || k < table || k >= table + MOST_KNOWN) return 0;
     if (kind == is_bridge) bridge_is_closed(k);
     if (kind == is_plain) --k->plain;
-    if (kind == is_standin) k->standin = 0;
     return 0;
 }

@@ -6,6 +6,7 @@
 // are nvJitLink's.
 #include "nvjitlink_link.hpp"
 
+#include "exports.h"
 #include "forward.hpp"
 
 #include <cstring>
@@ -36,7 +37,7 @@ live_handles<link_record>& handles() {
 
 template <class... Arguments>
 int foreign(char const* name, Arguments... arguments) {
-    return self().real.is_open() ? real_call(name, arguments...) : null_input();
+    return self().real.may_have_made_some() ? real_call(name, arguments...) : null_input();
 }
 
 int size_of(void* handle, char const* kind, char const* function, std::size_t* size) {
@@ -187,43 +188,7 @@ extern "C" __attribute__((visibility("hidden"), used)) void* kiln_forward(char c
 
 KILN_FORWARD(__nvJitLinkAPI);
 
-// The names that nvJitLink.h really calls: a set for each minor version.
 #define KILN_ALIAS(function, minor)                                                                                 \
     asm(".globl __nvJitLink" #function "_" #minor "\n.set __nvJitLink" #function "_" #minor ", nvJitLink" #function \
-        "\n")
-#define KILN_MINOR(minor)                  \
-    KILN_ALIAS(Create, minor);             \
-    KILN_ALIAS(Destroy, minor);            \
-    KILN_ALIAS(AddData, minor);            \
-    KILN_ALIAS(AddFile, minor);            \
-    KILN_ALIAS(Complete, minor);           \
-    KILN_ALIAS(GetLinkedCubinSize, minor); \
-    KILN_ALIAS(GetLinkedCubin, minor);     \
-    KILN_ALIAS(GetLinkedPtxSize, minor);   \
-    KILN_ALIAS(GetLinkedPtx, minor);       \
-    KILN_ALIAS(GetLinkedLTOIRSize, minor); \
-    KILN_ALIAS(GetLinkedLTOIR, minor);     \
-    KILN_ALIAS(GetErrorLogSize, minor);    \
-    KILN_ALIAS(GetErrorLog, minor);        \
-    KILN_ALIAS(GetInfoLogSize, minor);     \
-    KILN_ALIAS(GetInfoLog, minor)
-KILN_MINOR(12_0);
-KILN_MINOR(12_1);
-KILN_MINOR(12_2);
-KILN_MINOR(12_3);
-KILN_MINOR(12_4);
-KILN_MINOR(12_5);
-KILN_MINOR(12_6);
-KILN_MINOR(12_7);
-KILN_MINOR(12_8);
-KILN_MINOR(12_9);
-KILN_MINOR(13_0);
-KILN_MINOR(13_1);
-KILN_MINOR(13_2);
-KILN_MINOR(13_3);
-KILN_MINOR(13_4);
-KILN_MINOR(13_5);
-KILN_MINOR(13_6);
-KILN_MINOR(13_7);
-KILN_MINOR(13_8);
-KILN_MINOR(13_9);
+        "\n");
+KILN_NVJITLINK_OF_MINORS(KILN_ALIAS)

@@ -276,6 +276,7 @@ int complete(link_record& k) {
     if (answered(k)) return success;
     if (k.why_not.empty() && self().jit() == jit_policy::forbid) return forbidden(k, "new");
     std::chrono::microseconds waited{};
+    foreign_store::thread_end const end{self().store};
     while (k.why_not.empty()) {
         stopwatch waiting;
         auto leading = self().store.lead(k.chain.back());

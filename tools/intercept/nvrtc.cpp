@@ -8,8 +8,6 @@
 
 #include "forward.hpp"
 
-#include "compile/open_hook.hpp"
-
 #include <cstring>
 #include <set>
 
@@ -29,11 +27,11 @@ int with(Body body) noexcept {
     return guarded(nvrtc_out_of_memory, nvrtc_internal_error, body);
 }
 
-// A handle that is not ours: a private function of the real library made it, if that library is here at all.
+// A handle that is not ours is the real library's, if that can be.
 template <class... Arguments>
 int foreign(char const* name, Arguments... arguments) {
     auto& real = self().real;
-    return real.is_open() ? real.call(name, nvrtc_builtin_failure, arguments...) : bad_program;
+    return real.may_have_made_some() ? real.call(name, nvrtc_builtin_failure, arguments...) : bad_program;
 }
 
 template <class... Arguments>
@@ -156,23 +154,60 @@ KILN_API int nvrtcDestroyProgram(void** handle) {
     });
 }
 
+namespace {
+
+compile_begun begin_to_compile(void* handle, int count, char const* const* options) {
+    auto* const p = handles().find(handle);
+    if (p == nullptr) {
+        if (!self().real.may_have_made_some()) return {.status = bad_program, .steps = nullptr};
+        return compile_as_it_is(handle, count, options);
+    }
+    if (count < 0) return {.status = nvrtc_invalid_input, .steps = nullptr};
+    std::vector<std::string> given;
+    for (int i = 0; i < count; ++i) {
+        if (options == nullptr || options[i] == nullptr) return compile_as_it_is(p->as_real(), count, options);
+        given.emplace_back(options[i]);
+    }
+    return compile_program(*p, std::move(given));
+}
+
+// What can throw, or has something to destroy, is in these two and not in nvrtcCompileProgram(): see compile_steps.
+[[gnu::noinline]] int begin(void* handle, int count, char const* const* options, compile_steps*& steps) {
+    return with([&] {
+        auto begun = begin_to_compile(handle, count, options);
+        steps = begun.steps.release();
+        return begun.status;
+    });
+}
+
+[[gnu::noinline]] int go_on(compile_steps*& steps, int said) {
+    std::unique_ptr<compile_steps> whole{std::exchange(steps, nullptr)};
+    return with([&] {
+        auto const status = whole->go_on(said);
+        if (!status) steps = whole.release();
+        return status.value_or(nvrtc_success);
+    });
+}
+
+int call_next(compile_steps const& steps) {
+    auto const& next = steps.next;
+    if (next.watcher.function != nullptr) return next.watcher.function(next.watcher.payload, nullptr);
+    int before = PTHREAD_CANCEL_ENABLE;
+    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    if (next.cancelling != nullptr) *next.cancelling = before;
+    int const said = next.compile(next.program, next.count, next.options);
+    ::pthread_setcancelstate(before, nullptr);
+    return said;
+}
+
+}  // namespace
+
 KILN_API int nvrtcCompileProgram(void* handle, int count, char const* const* options) {
     if (handle == nullptr) return nvrtc_invalid_program;
-    return with([&] {
-        auto* const p = handles().find(handle);
-        if (p == nullptr) return foreign("nvrtcCompileProgram", handle, count, options);
-        if (count < 0) return int{nvrtc_invalid_input};
-        std::vector<std::string> given;
-        for (int i = 0; i < count; ++i) {
-            if (options == nullptr || options[i] == nullptr) {
-                auto* const real = p->as_real();
-                kiln::compile::without_capture const alone;
-                return real_call("nvrtcCompileProgram", real, count, options);
-            }
-            given.emplace_back(options[i]);
-        }
-        return compile_program(*p, given);
-    });
+    compile_steps* steps = nullptr;
+    int status = begin(handle, count, options, steps);
+    while (steps != nullptr) status = go_on(steps, call_next(*steps));
+    return status;
 }
 
 KILN_API int nvrtcAddNameExpression(void* handle, char const* expression) {

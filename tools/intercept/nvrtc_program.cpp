@@ -33,21 +33,62 @@ std::string working_directory() {
     return std::filesystem::current_path(nowhere).native();
 }
 
-// By the real library, as the program asked for it.
-int compile_for_real(program& p, std::vector<std::string> const& options) {
-    p.answer.reset();
-    if (p.failure && p.real != nullptr) {  // not with virtual names again
-        real_call("nvrtcDestroyProgram", &p.real);
-        p.real = nullptr;
-        p.failure.reset();
-    }
-    auto* const real = p.as_real();
-    std::vector<char const*> words;
-    for (auto const& option : options) words.push_back(option.c_str());
-    char const* const* const list = words.empty() ? nullptr : words.data();
-    compile::without_capture const alone;
-    return real_call("nvrtcCompileProgram", real, static_cast<int>(words.size()), list);
+// Called by the real library where nothing of ours is in the way: see compile_steps.
+int relayed(void* of, void* more) {
+    auto& p = *static_cast<program*>(of);
+    if (p.wish != 0) return std::exchange(p.wish, 0);
+    int ours = PTHREAD_CANCEL_DISABLE;
+    ::pthread_setcancelstate(p.cancelling, &ours);
+    int const said = p.watcher.function(p.watcher.payload, more);
+    ::pthread_setcancelstate(ours, nullptr);
+    return said;
 }
+
+// Null: there is no library any more.
+auto real_compiler() {
+    return reinterpret_cast<decltype(next_call::compile)>(self().real.symbol("nvrtcCompileProgram"));
+}
+
+void point_at(std::vector<char const*>& list, std::vector<std::string> const& words, next_call& next) {
+    for (auto const& word : words) list.push_back(word.c_str());
+    next.count = static_cast<int>(list.size());
+    next.options = list.empty() ? nullptr : list.data();
+}
+
+// By the real library, as the program asked for it.
+class compile_alone final : public compile_steps {
+public:
+    compile_alone(program& p, std::vector<std::string> words) : words_{std::move(words)} {
+        p.answer.reset();
+        if (p.failure && p.real != nullptr) {  // not with virtual names again
+            real_call("nvrtcDestroyProgram", &p.real);
+            p.real = nullptr;
+            p.failure.reset();
+        }
+        next.program = p.as_real();
+        next.cancelling = &p.cancelling;
+        point_at(list_, words_, next);
+    }
+    compile_alone(void* real, int count, char const* const* options) {
+        next.program = real;
+        next.count = count;
+        next.options = options;
+    }
+
+    static compile_begun begin(std::unique_ptr<compile_alone> whole) {
+        whole->next.compile = real_compiler();
+        if (whole->next.compile == nullptr) return {.status = nvrtc_builtin_failure, .steps = nullptr};
+        whole->nobody_watches_.emplace();
+        return {.status = nvrtc_success, .steps = std::move(whole)};
+    }
+
+    [[nodiscard]] std::optional<int> go_on(int said) override { return said; }
+
+private:
+    std::vector<std::string> words_;
+    std::vector<char const*> list_;
+    std::optional<compile::without_capture> nobody_watches_;
+};
 
 int forbid_shut_in(program& p) {
     p.answer.emplace();
@@ -59,34 +100,40 @@ int forbid_shut_in(program& p) {
 }
 
 // One compile on its way: from the options to the answer.
-class compile_request {
+class compile_request final : public compile_steps {
 public:
-    compile_request(program& p, std::vector<std::string> const& options) : p_{p}, options_{options} {
+    compile_request(program& p, std::vector<std::string> options) : p_{p}, options_{std::move(options)} {
         // A callback sees how the compile goes: it is called as if we were not there.
-        if (auto hidden = p.watcher.function == nullptr ? virtual_call(p.asked, options) : std::nullopt)
+        if (auto hidden = p.watcher.function == nullptr ? virtual_call(p.asked, options_) : std::nullopt)
             calls_.push_back(*std::move(hidden));
-        calls_.push_back(literal_call(p.asked, options, directory_));
+        calls_.push_back(literal_call(p.asked, options_, directory_));
     }
 
-    [[nodiscard]] int run();
+    // As go_on().
+    [[nodiscard]] std::optional<int> run();
+    [[nodiscard]] std::optional<int> go_on(int said) override;
 
 private:
     [[nodiscard]] foreign_id id_of(foreign_call const& call) const;
     // What is recorded, waited for and named to people: the same whatever the folders are called this time.
     [[nodiscard]] base::digest request() const { return id_of(calls_.front()).digests.request; }
     [[nodiscard]] bool answered();
+    void take_kept(foreign_call const& call, foreign_hit hit);
     [[nodiscard]] bool is_confirmed(foreign_call const& call, foreign_answer const& answer,
                                     std::optional<store::address> const& at);
     [[nodiscard]] bool is_refuted(foreign_call const& call, foreign_product const& made);
     [[nodiscard]] bool is_unusable(foreign_product const& made);
     [[nodiscard]] std::string names_told(foreign_call const& call) const;
-    [[nodiscard]] int make();
+    [[nodiscard]] std::optional<int> make();
+    [[nodiscard]] std::optional<int> begin_to_make();
+    [[nodiscard]] std::optional<int> made_here(foreign_call const& call, real_program& by, foreign_product made,
+                                               std::chrono::milliseconds cost);
     [[nodiscard]] foreign_job as_job(foreign_call const& call) const;
     [[nodiscard]] std::optional<int> make_elsewhere();
     [[nodiscard]] std::optional<int> make_here(foreign_call const& call);
     [[nodiscard]] int take(foreign_call const& call, foreign_product product, std::chrono::milliseconds cost,
                            int maker);
-    [[nodiscard]] int without_us(std::string why);
+    [[nodiscard]] std::optional<int> without_us(std::string why);
     [[nodiscard]] int forbidden();
     void tell(happening h) const {
         h.program = name_for_people(p_.asked);
@@ -97,7 +144,7 @@ private:
     }
 
     program& p_;
-    std::vector<std::string> const& options_;
+    std::vector<std::string> const options_;
     std::string const directory_ = working_directory();
     std::vector<foreign_call> calls_;  // in the order they are tried
     stopwatch watch_;
@@ -106,10 +153,16 @@ private:
     std::string unusable_;  // why one of the calls did not do
     bool is_hiding_wrong_ = false;
     bool is_kept_ = false;  // others find what was made
+    // Of one with a watcher: what it gets unless it wants to cancel, or what is being made.
+    std::optional<foreign_hit> offered_;
+    std::vector<char const*> list_;
+    std::optional<stopwatch> making_;
+    std::optional<compile_watch> seeing_;
+    std::unique_ptr<compile_steps> alone_;  // it is left to the library
 };
 
 foreign_id compile_request::id_of(foreign_call const& call) const {
-    auto const& toolchain = self().real.toolchain();
+    auto const toolchain = self().real.toolchain();
     return {.digests = digests_of(p_.asked, call, toolchain),
             .kind = std::string{kind_nvrtc},
             .name = name_for_people(p_.asked),
@@ -118,13 +171,17 @@ foreign_id compile_request::id_of(foreign_call const& call) const {
             .by = self().program()};
 }
 
-int compile_request::without_us(std::string why) {
+std::optional<int> compile_request::without_us(std::string why) {
     if (self().jit() == jit_policy::forbid) {
         why_ = std::move(why);
         return forbidden();
     }
     tell({.kind = happening::what::forwarded, .detail = std::move(why)});
-    return compile_for_real(p_, options_);
+    auto begun = compile_alone::begin(std::make_unique<compile_alone>(p_, options_));
+    if (!begun.steps) return begun.status;
+    alone_ = std::move(begun.steps);
+    next = alone_->next;
+    return std::nullopt;
 }
 
 // But for what NVRTC does in one way or another from compile to compile.
@@ -229,14 +286,23 @@ bool compile_request::answered() {
             is_hiding_wrong_ = is_hiding_wrong_ || call.is_virtual();
             continue;
         }
-        tell({.kind = happening::what::answered, .cost = found.hit->cost, .at = found.hit->at});
-        p_.answer = std::move(found.hit->answer);
-        p_.answer->log = with_real_paths(std::move(p_.answer->log), call.roots);
+        // Who watches the compile may want none.
+        if (p_.watcher.function != nullptr) {
+            offered_ = std::move(found.hit);
+            return false;
+        }
+        take_kept(call, *std::move(found.hit));
         return true;
     }
     // Names made a difference where they should not: from here on the compiler is called as the program did.
     if (is_hiding_wrong_) std::erase_if(calls_, [](foreign_call const& call) { return call.is_virtual(); });
     return false;
+}
+
+void compile_request::take_kept(foreign_call const& call, foreign_hit hit) {
+    tell({.kind = happening::what::answered, .cost = hit.cost, .at = hit.at});
+    p_.answer = std::move(hit.answer);
+    p_.answer->log = with_real_paths(std::move(p_.answer->log), call.roots);
 }
 
 int compile_request::take(foreign_call const& call, foreign_product product, std::chrono::milliseconds cost,
@@ -295,23 +361,66 @@ std::optional<int> compile_request::make_elsewhere() {
     return std::nullopt;
 }
 
+std::optional<int> compile_request::made_here(foreign_call const& call, real_program& by, foreign_product made,
+                                              std::chrono::milliseconds cost) {
+    if (is_unusable(made) || is_refuted(call, made)) return std::nullopt;
+    // A failure is not kept: the real program answers what is asked next, but for the names in its log.
+    if (made.how == foreign_product::outcome::failed) p_.real = by.release();
+    return take(call, std::move(made), cost, 0);
+}
+
 std::optional<int> compile_request::make_here(foreign_call const& call) {
     stopwatch compiling;
     real_program fresh{self().real};
-    auto made = compile_watched(fresh, p_.asked, call, p_.watcher);
-    if (is_unusable(made) || is_refuted(call, made)) return std::nullopt;
-    // A failure is not kept: the real program answers what is asked next, but for the names in its log.
-    if (made.how == foreign_product::outcome::failed) p_.real = fresh.release();
-    return take(call, std::move(made), compiling.ms(), 0);
+    auto made = compile_watched(fresh, p_.asked, call);
+    return made_here(call, fresh, std::move(made), compiling.ms());
 }
 
-int compile_request::make() {
+std::optional<int> compile_request::make() {
     if (auto const status = make_elsewhere()) return *status;
     if (!self().real.can_be_watched()) return without_us("what the compiler reads cannot be seen");
+    if (p_.watcher.function != nullptr) return begin_to_make();
     for (auto const& call : calls_) {
         if (auto const status = make_here(call)) return *status;
     }
     return without_us("it cannot be kept: " + unusable_);
+}
+
+// Where the watcher leaves it by an exception, the program has the real one, as far as that is.
+std::optional<int> compile_request::begin_to_make() {
+    auto const& call = calls_.back();
+    making_.emplace();
+    seeing_.emplace(p_.asked, call);
+    unusable_ = seeing_->objection();
+    next = {};
+    next.compile = real_compiler();
+    next.cancelling = &p_.cancelling;
+    if (!unusable_.empty() || next.compile == nullptr) return without_us("it cannot be kept: " + unusable_);
+    real_program fresh{self().real};
+    int const status = fresh.create(p_.asked, call.name, p_.relay());
+    next.program = p_.real = fresh.release();
+    if (status != 0) return go_on(status);
+    point_at(list_, call.options, next);
+    seeing_->begin();
+    return std::nullopt;
+}
+
+std::optional<int> compile_request::go_on(int said) {
+    if (alone_) return alone_->go_on(said);
+    if (seeing_) {
+        auto const& call = calls_.back();
+        real_program made{self().real, std::exchange(p_.real, nullptr)};
+        auto product = seeing_->end(made, said);
+        if (auto const status = made_here(call, made, std::move(product), making_->ms())) return status;
+        return without_us("it cannot be kept: " + unusable_);
+    }
+    if (said == 0) {
+        take_kept(calls_.back(), *std::move(offered_));
+        return nvrtc_success;
+    }
+    if (self().jit() == jit_policy::forbid) return forbidden();
+    p_.wish = said;
+    return make();
 }
 
 int compile_request::forbidden() {
@@ -327,7 +436,7 @@ int compile_request::forbidden() {
     return nvrtc_compilation;
 }
 
-int compile_request::run() {
+std::optional<int> compile_request::run() {
     if (p_.real != nullptr || p_.answer || p_.failure) return without_us("compiled again");
     if (auto why = self().not_serving_otherwise(); !why.empty()) return without_us(std::move(why));
     if (auto const option = unkeepable_option(options_); !option.empty()) return without_us(std::string{option});
@@ -335,8 +444,15 @@ int compile_request::run() {
     if (directory_.empty() && tells_directory(options_)) return without_us("the working directory is gone");
     if (self().records_requests()) self().record(request(), as_job(calls_.back()));
     if (answered()) return nvrtc_success;
+    if (offered_) {
+        next.watcher = p_.watcher;
+        return std::nullopt;
+    }
     if (self().jit() == jit_policy::forbid) return forbidden();
+    // Who watches is asked at once, and does not wait for others.
+    if (p_.watcher.function != nullptr) return make();
     auto const asked = request();
+    foreign_store::thread_end const end{self().store};
     for (;;) {
         stopwatch waiting;
         auto leading = self().store.lead(asked);
@@ -348,7 +464,7 @@ int compile_request::run() {
         if (others_were_here && answered()) return nvrtc_success;
         // Whoever led has left nothing, and would not have, had it had more time: one after the other is no faster.
         if (outcome == store::flight_outcome::finished && !leading.gave_up()) continue;
-        int const status = make();
+        auto const status = make();
         if (!is_kept_) leading.give_up();
         return status;
     }
@@ -414,18 +530,31 @@ std::optional<facts> find_facts() {
 
 standin& self() { return standin::the_only(kind_nvrtc, reinterpret_cast<void const*>(&nvrtcVersion)); }
 
+flow_callback program::relay() noexcept {
+    return watcher.function == nullptr ? flow_callback{} : flow_callback{&relayed, this};
+}
+
 void* program::as_real() {
     if (real != nullptr) return real;
     real_program made{self().real};
-    if (made.create(asked, asked.name, watcher) != 0) return nullptr;
+    if (made.create(asked, asked.name, relay()) != 0) return nullptr;
     if (failure) (void)made.compile_alone(failed_options);
     failure.reset();
     return real = made.release();
 }
 
-int compile_program(program& p, std::vector<std::string> const& options) {
-    if (!is_shut_in()) return compile_request{p, options}.run();
-    return self().jit() == jit_policy::forbid ? forbid_shut_in(p) : compile_for_real(p, options);
+compile_begun compile_program(program& p, std::vector<std::string> options) {
+    if (is_shut_in()) {
+        if (self().jit() == jit_policy::forbid) return {.status = forbid_shut_in(p), .steps = nullptr};
+        return compile_alone::begin(std::make_unique<compile_alone>(p, std::move(options)));
+    }
+    auto request = std::make_unique<compile_request>(p, std::move(options));
+    if (auto const status = request->run()) return {.status = *status, .steps = nullptr};
+    return {.status = nvrtc_success, .steps = std::move(request)};
+}
+
+compile_begun compile_as_it_is(void* real, int count, char const* const* options) {
+    return compile_alone::begin(std::make_unique<compile_alone>(real, count, options));
 }
 
 int foreign_create(void** handle, char const* source, char const* name, int count, char const* const* texts,

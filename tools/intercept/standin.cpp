@@ -27,9 +27,10 @@ std::string variable(char const* name) {
 }
 
 // The library we were given out for: hook.c writes over it before anything of ours runs. Where nothing was written our own link
-// map has its name.
+// map has its name. Behind it: whether the program had that library without us before.
 constexpr std::string_view not_told = "KILN_REAL_PATH_";
-[[gnu::used]] constinit char volatile real_path[512] = "KILN_REAL_PATH_";
+constexpr std::size_t longest_path = 512;
+[[gnu::used]] constinit char volatile real_path[longest_path + 8] = "KILN_REAL_PATH_";
 
 std::string path_as_told() {
     std::string told;
@@ -58,20 +59,37 @@ base::file_state state_of_file(std::string const& path) {
 // The file we were given out for, as it was then: by the time somebody uses it there may be another in its place.
 constinit base::file_state when_loaded{};
 
-// The program may have closed the library and opened it again by another name, because the first leads elsewhere by now.
-std::string path_now(std::string const& first) {
-    if (state_of_file(first) == when_loaded) return first;
-    auto told = path_as_told();
-    return state_of_file(told) == when_loaded ? told : first;
-}
+// What the real library wants done at exit. It is opened late, so that among the exit functions of the process its own would come before those
+// that the program registered earlier, and that may use it. They are kept here until the loader ends the library itself, after all of those.
+struct exit_call {
+    void (*function)(void*);
+    void* argument;
+    void* owner;
+};
 
-[[gnu::constructor]] void note_the_file() {
-    (void)guarded(0, 0, [] {
-        when_loaded = state_of_file(path_of_real(&when_loaded));
-        if (variable("KILN_RUN_EAGER") == "1") self().real.open_now();
-        return 0;
-    });
-}
+class exit_calls {
+public:
+    void add(exit_call const& one) {
+        std::lock_guard const lock{mutex_};
+        all_.push_back(one);
+    }
+    // The last that is left of that owner.
+    [[nodiscard]] std::optional<exit_call> take(void const* owner) {
+        std::lock_guard const lock{mutex_};
+        for (auto at = all_.rbegin(); at != all_.rend(); ++at) {
+            if (at->owner != owner) continue;
+            auto const out = *at;
+            all_.erase(std::next(at).base());
+            return out;
+        }
+        return std::nullopt;
+    }
+
+private:
+    base::forkable_mutex mutex_;
+    std::vector<exit_call> all_;
+};
+constinit base::made_once<exit_calls> kept_for_exit;
 
 [[gnu::destructor]] void add_counters() {
     (void)guarded(0, 0, [] {
@@ -87,19 +105,35 @@ std::string path_now(std::string const& first) {
 
 real_library::real_library(void const* own) : path_{path_of_real(own)} {}
 
+bool real_library::may_have_made_some() const noexcept { return is_open() || real_path[longest_path] != 0; }
+
+std::string real_library::path() {
+    std::lock_guard const lock{mutex_};
+    return path_;
+}
+
 // What is found out takes locks of its own, so nothing is held meanwhile: fork() waits for one lock of a thread and never for two.
-std::string const& real_library::toolchain() {
+std::string real_library::toolchain() {
+    std::string path;
     {
         std::lock_guard const lock{mutex_};
         if (toolchain_) return *toolchain_;
+        path = path_;
     }
-    auto found = toolchain_of(path_);
-    bool const is_replaced = state_of_file(path_) != when_loaded;
+    auto found = toolchain_of(path);
+    bool const is_replaced = state_of_file(path) != when_loaded;
     std::lock_guard const lock{mutex_};
     if (toolchain_) return *toolchain_;
     is_replaced_ = is_replaced;
-    if (found.empty() && !is_replaced) return unknown_;
+    if (found.empty() && !is_replaced) return {};
     return toolchain_.emplace(is_replaced ? std::string{} : std::move(found));
+}
+
+void real_library::begin_anew(std::string path) {
+    std::lock_guard const lock{mutex_};
+    if (handle_.load() != nullptr) return;
+    if (!path.empty()) path_ = std::move(path);
+    toolchain_.reset();
 }
 
 std::string real_library::why_unknown() {
@@ -108,21 +142,34 @@ std::string real_library::why_unknown() {
 }
 
 void* real_library::open() {
-    std::string toolchain;
+    std::string toolchain, path;
     {
         std::lock_guard const lock{mutex_};
         if (auto* const handle = handle_.load()) return handle;
         toolchain = toolchain_.value_or("");
+        path = path_;
     }
-    // By two threads: the same library.
-    bool const is_in = is_shut_in();
-    auto const path = is_in ? path_ : path_now(path_);
-    auto const opened = is_in ? open_unseen(path, when_loaded) : open_compiler(path, toolchain);
-    std::lock_guard const lock{mutex_};
-    if (auto* const handle = handle_.load()) return handle;
-    watched_ = opened.is_watched;
-    handle_.store(opened.handle);
-    return opened.handle;
+    auto opened = is_shut_in() ? open_unseen(path, when_loaded) : open_compiler(path, toolchain);
+    {
+        std::lock_guard const lock{mutex_};
+        if (handle_.load() == nullptr) {
+            handle_.store(opened.handle);
+            opened_ = std::move(opened);
+            return opened_.handle;
+        }
+    }
+    close_compiler(opened);  // another thread has it, too
+    return handle_.load();
+}
+
+void real_library::close() {
+    opened_compiler opened;
+    {
+        std::lock_guard const lock{mutex_};
+        opened = std::exchange(opened_, {});
+        handle_.store(nullptr);
+    }
+    close_compiler(opened);
 }
 
 void* real_library::symbol(char const* name) {
@@ -134,7 +181,7 @@ void* real_library::symbol(char const* name) {
 bool real_library::can_be_watched() {
     if (toolchain().empty() || open() == nullptr) return false;
     std::lock_guard const lock{mutex_};
-    return watched_;
+    return opened_.is_watched;
 }
 
 standin& standin::the_only(std::string_view library, void const* own) {
@@ -248,3 +295,48 @@ void standin::tell(happening h) noexcept {
 }
 
 }  // namespace kiln::intercept
+
+// The bridge is all that comes and goes; it calls these, with the loader's lock held.
+extern "C" [[gnu::visibility("default"), gnu::used]] void kiln_opened() {
+    using namespace kiln::intercept;
+    (void)guarded(0, 0, [] {
+        auto* const made = only.peek();
+        if (made == nullptr || !made->real.is_open()) {
+            auto path = path_of_real(&when_loaded);
+            when_loaded = state_of_file(path);
+            if (made != nullptr) made->real.begin_anew(std::move(path));
+        }
+        if (variable("KILN_RUN_EAGER") == "1") self().real.open_now();
+        return 0;
+    });
+}
+
+// The real library goes at once: the program may write over its file, or remove it. Not at the end of the process; see hook.c.
+extern "C" [[gnu::visibility("default"), gnu::used]] void kiln_closed() {
+    using namespace kiln::intercept;
+    (void)guarded(0, 0, [] {
+        if (auto* const made = only.peek(); made != nullptr) made->real.close();
+        return 0;
+    });
+}
+
+// What hook.c gives the real library for these two functions of libc.
+extern "C" int __cxa_atexit(void (*function)(void*), void* argument, void* owner) noexcept;
+extern "C" void __cxa_finalize(void* owner);
+
+extern "C" [[gnu::visibility("default"), gnu::used]] int kiln_at_exit(void (*function)(void*), void* argument,
+                                                                      void* owner) {
+    using namespace kiln::intercept;
+    if (owner == nullptr) return __cxa_atexit(function, argument, owner);
+    return guarded(-1, -1, [&] {
+        kept_for_exit.get([] { return std::make_unique<exit_calls>(); }).add({function, argument, owner});
+        return 0;
+    });
+}
+
+extern "C" [[gnu::visibility("default"), gnu::used]] void kiln_finalize(void* owner) {
+    using namespace kiln::intercept;
+    auto* const kept = kept_for_exit.peek();
+    while (auto const next = kept == nullptr ? std::nullopt : kept->take(owner)) next->function(next->argument);
+    __cxa_finalize(owner);
+}

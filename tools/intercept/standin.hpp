@@ -27,15 +27,21 @@ public:
     // `own` is any symbol of the stand-in.
     explicit real_library(void const* own);
 
-    [[nodiscard]] std::string const& path() const noexcept { return path_; }
+    [[nodiscard]] std::string path();
     // Empty when it cannot be known, and then nothing is served; asked again, it may be: descriptors run out and are closed.
-    [[nodiscard]] std::string const& toolchain();
+    [[nodiscard]] std::string toolchain();
     [[nodiscard]] std::string why_unknown();
     [[nodiscard]] bool is_open() const noexcept { return handle_.load() != nullptr; }
+    // Whether handles that are not ours can be its own: those of private functions, or what the program kept when it had it without us.
+    [[nodiscard]] bool may_have_made_some() const noexcept;
     // Opens it.
     [[nodiscard]] void* symbol(char const* name) override;
     // Whether every file it opens is seen while a capture lives, and it is still the library the keys speak of.
     [[nodiscard]] bool can_be_watched();
+    // By the program, anew, perhaps by another name: beside that there may be other parts of it, and so there may by now beside the old one.
+    void begin_anew(std::string path);
+    // As the program did. What it still has of it is then as good as without us.
+    void close();
     // At once, for who may not be able to later.
     void open_now() { (void)toolchain(), (void)open(); }
 
@@ -45,9 +51,8 @@ private:
     base::forkable_mutex mutex_;
     std::atomic<void*> handle_{nullptr};
     std::optional<std::string> toolchain_;
-    std::string const unknown_;
     bool is_replaced_ = false;
-    bool watched_ = false;
+    opened_compiler opened_;
 };
 
 enum class jit_policy { allow, warn, forbid };

@@ -18,24 +18,26 @@ using namespace std::string_view_literals;
 
 fs::path folder_in(fs::path const& cache) { return cache / "run" / "standins"; }
 
-// "0123456789abcdef-libnvrtc.so.13", "0123456789abcdef.bridge"; empty for what is neither.
+// "0123456789abcdef-nvrtc-13", "0123456789abcdef.bridge"; empty for what is neither.
 fs::path template_of(fs::path const& copy) {
     constexpr std::size_t id = 16;
     auto const name = copy.filename().native();
     if (copy.extension() == ".bridge") return "bridge.so";
-    return name.size() > id + 1 && name[id] == '-' ? fs::path{name.substr(id + 1)} : fs::path{};
+    auto const number = name.rfind('-');
+    if (number == name.npos || number <= id || name[id] != '-') return {};
+    return fs::path{"lib" + name.substr(id + 1, number - id - 1) + ".so." + name.substr(number + 1)};
 }
 
-// How long the text at `at` is that a bridge has in place of its template's: the room for a run path or for a library's name.
+// How long the text at `at` is that a bridge has in place of its template's: the room for a run path, for a library's name, or for addresses.
 std::size_t room_at(std::string_view original, std::size_t at) {
-    for (auto const mark : {"KILN_RUNPATH_"sv, "KILN_NEEDED_"sv}) {
+    for (auto const mark : {"KILN_RUNPATH_"sv, "KILN_NEEDED_"sv, "KILN_SLOTS_"sv}) {
         if (original.substr(at).starts_with(mark)) return std::min(original.find('\0', at), original.size()) - at;
     }
     return 0;
 }
 
-// An export that the real library lacks has lost its first letter.
-bool is_hidden_name(char is, char was) { return is == '\1' && (was == 'n' || was == '_'); }
+// An export that nobody is to find has lost its first letter.
+bool is_hidden_name(char is, char was) { return is == '\1' && (was == 'n' || was == '_' || was == 'k'); }
 
 // Numbers that the hook writes anew: which segments can be written to, the soname, and what versions are called.
 class numbers_of {
