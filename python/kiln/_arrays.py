@@ -96,6 +96,17 @@ def empty_like(x: Any, n: int | None = None, *, type: str | None) -> Any:
     return empty(tuple(x.shape) if n is None else (n,), x, type=type)
 
 
+def want_apart(outputs: dict[str, Any]) -> None:
+    """InvalidArgument where two results would be written to the same memory of the host: one of them would be lost."""
+    import numpy
+
+    given = [(name, x) for name, x in outputs.items() if isinstance(x, numpy.ndarray)]
+    for i, (name, x) in enumerate(given):
+        for other, y in given[i + 1 :]:
+            if numpy.may_share_memory(x, y):  # exact of what is contiguous
+                raise wrong(f"{name} and {other} overlap: {x.dtype}{list(x.shape)}; write to another array")
+
+
 def through(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, Any], more: dict[str, Any]) -> Any:
     """handle(*inputs, **outputs, **more), with results of the first input's library. Arrays of the host go to the GPU and their
     results come back, where the execution mode allows it; arrays on a device are as they are."""
@@ -108,6 +119,8 @@ def through(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, Any], more:
 
 def _by_way_of_the_gpu(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, Any], more: dict[str, Any]) -> Any:
     import numpy
+
+    want_apart(outputs)
 
     def plain(x: Any) -> Any:  # records as rows of bytes
         if isinstance(x, numpy.ma.MaskedArray):
@@ -146,6 +159,8 @@ def item_bytes(value: Any, type: str | None) -> bytes:
     """One item as it lies in memory. Of a struct, or where it has a type of its own, as it is."""
     from ._types import captured
 
+    if type is not None and is_numpy(value) and value.ndim == 0 and value.dtype.kind in "biuf" and value.dtype.name != type:
+        value = value.item()  # a number of another type
     return captured(value, None if hasattr(value, "dtype") else type)[0]
 
 

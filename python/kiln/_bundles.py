@@ -53,6 +53,8 @@ def run_replay(words: Sequence[str]) -> None:
     try:
         failed = [thing for thing in json.loads(done.stdout)["things"] if "error" in thing]
     except (ValueError, KeyError):  # a record of 'kiln run' lists requests instead
+        if any("native" in word.split(",") for word in words):
+            _kiln.devices()  # NoDevice, where that is why
         raise InternalError(said or done.stdout.strip(), done.returncode) from None
     first = failed[0]
     more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
@@ -72,11 +74,11 @@ def want_file(who: str, file: str | os.PathLike[str]) -> None:
 def build(file: str | os.PathLike[str], what: Sequence[Any], *, archs: Sequence[str], sign: str | None = None) -> None:
     """Compiles units and specs for these architectures into one bundle; needs no GPU.
 
-    `file`: where it goes; `what`: units, specs, requirements' parts and names of what ships; `sign`: a private key of `kiln key`.
+    `file`: where it goes, left as it was where not everything can be made; `what`: units, specs, requirements' parts and names of what ships; `sign`: a private key of `kiln key`.
 
     >>> kiln.build("two.kiln", [kiln.Unit("k", 'extern "C" __global__ void k() {}')], archs=["sm_80", "sm_90"])
     """
-    from ._types import several
+    from ._types import texts
     from ._warmup import _asked
 
     if not archs:
@@ -88,7 +90,7 @@ def build(file: str | os.PathLike[str], what: Sequence[Any], *, archs: Sequence[
     with tempfile.TemporaryDirectory(prefix="kiln-") as scratch:
         profile = os.path.join(scratch, "units.profile")
         _kiln.write_profile(profile, asked)
-        words = [profile, "--arch", ",".join(several("archs", archs)), "-o", os.fspath(file)]
+        words = [profile, "--arch", ",".join(texts("archs", archs)), "--complete", "-o", os.fspath(file)]
         if sign is not None:
             words += ["--sign", sign]
         run_replay(words)
@@ -105,6 +107,8 @@ _SWITCH = ("0", "1", "true", "false", "yes", "no", "on", "off")
 _CAN_BE: dict[str, tuple[str, ...]] = {
     "jit": ("allow", "warn", "forbid"), "execution_mode": ("auto", "cpu", "gpu"), "cache_mode": ("private", "shared"),
     **dict.fromkeys(("readonly", "disable", "recache", "determinism", "strict", "rewrites", "gpu_oom_safety", "gpu_managed_memory", "trace_launches", "nvtx", "pch"), _SWITCH)}
+_LEAST = {"workers": 0, "compile_timeout": 1, "toolkit_trust": 0}  # whole numbers
+_SIZES = ("max_size", "worker_memory", "gpu_pool_limit")
 
 
 def configure(**settings: object) -> None:
@@ -118,8 +122,9 @@ def configure(**settings: object) -> None:
     if unknown:
         raise InvalidArgument(f"configure: there is no setting '{unknown[0]}'; there are {', '.join(SETTINGS)}")
     for name, value in settings.items():
-        if value is not None and name in _CAN_BE and _words(value) not in _CAN_BE[name]:
-            raise InvalidArgument(f"configure: {name} is {value!r}; it can be {', '.join(_CAN_BE[name])}")
+        wanted = None if value is None else _wanted(name, value)
+        if wanted is not None:
+            raise InvalidArgument(f"configure: {name} is {value!r}; it can be {wanted}")
     if _kiln.in_use():
         raise InvalidArgument("configure: Kiln is in use already, and its settings are read; call this before the first unit, primitive or demand")
     for name, value in settings.items():
@@ -130,7 +135,22 @@ def configure(**settings: object) -> None:
 
 
 def _words(value: object) -> str:
-    return str(int(value)) if isinstance(value, bool) else str(value)
+    return str(int(value)) if isinstance(value, bool) else os.fsdecode(value) if isinstance(value, os.PathLike) else str(value)
+
+
+def _wanted(name: str, value: object) -> str | None:
+    """What the setting can be, if it cannot be this."""
+    import re
+
+    words = _words(value)
+    if name in _CAN_BE:
+        return None if words in _CAN_BE[name] else ", ".join(_CAN_BE[name])
+    if name in _LEAST:
+        fits = not isinstance(value, bool) and re.fullmatch("[0-9]{1,9}", words) and int(words) >= _LEAST[name]
+        return None if fits else f"a whole number from {_LEAST[name]}"
+    if name in _SIZES:
+        return None if not isinstance(value, bool) and re.fullmatch("[0-9]{1,19}([KMGTkmgt](iB|B)?|B)?", words) else "a size such as 5G or 512M"
+    return None if isinstance(value, (str, os.PathLike)) else "a text or a path"
 
 
 def add_bundle(file: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _kiln
 from ._errors import InvalidArgument, NoDevice, Unsupported
+from ._arrays import want_apart
 from ._types import _SIZES, Op
 
 
@@ -21,7 +22,7 @@ def _why_no_gpu() -> str:
     return ""
 
 
-def runs_here(primitive: str, by: Op | None) -> bool:
+def runs_here(primitive: str, by: Op | None, stream: Any = None) -> bool:
     """Whether a call with arrays of the host runs on the CPU. Unsupported where it would have to and cannot."""
     mode = _kiln.execution_mode()
     if mode == "gpu" or (mode == "auto" and not _why_no_gpu()):
@@ -30,6 +31,7 @@ def runs_here(primitive: str, by: Op | None) -> bool:
         if mode == "auto":
             raise NoDevice(f"{primitive}: operators of one's own are compiled for a GPU, and there is none: {_why_no_gpu()}")
         raise Unsupported(f"{primitive}: operators of one's own are compiled for a GPU, and the execution mode is cpu; built-in ones run on the CPU")
+    _kiln.want_stream(stream)
     _kiln.tell_cpu(primitive, "the execution mode is cpu" if mode == "cpu" else "no GPU")
     return True
 
@@ -59,14 +61,21 @@ def _integers(what: str, x: Any) -> Any:
 def _start(x: Any, init: Any) -> Any:
     import numpy
 
+    if isinstance(init, numpy.ndarray) and init.ndim == 0:
+        init = init[()]
+    if x.dtype.name == "bfloat16" and isinstance(init, bytes):  # NumPy itself has no such numbers
+        return numpy.frombuffer(init, x.dtype)[0]
+    if not isinstance(init, (bool, int, float, numpy.bool_, numpy.integer, numpy.floating, x.dtype.type)):
+        raise InvalidArgument(f"init: {init!r} is no number")
     with numpy.errstate(all="ignore"):
         try:
-            out = numpy.asarray(init).astype(x.dtype)
-        except (OverflowError, TypeError, ValueError) as why:
-            raise InvalidArgument(f"init: {why}") from None
-    if out.ndim != 0 or (x.dtype.kind in "iub" and out[()] != init):
+            out = numpy.asarray(init).astype(x.dtype)[()]
+        except (OverflowError, ValueError):
+            out = None
+    # A bool and a number beyond NumPy's cannot be compared there.
+    if out is None or (x.dtype.kind in "iub" and out.item() != (init if isinstance(init, (int, float)) else init.item())):
         raise InvalidArgument(f"init: {init!r} is no {x.dtype}")
-    return out[()]
+    return out
 
 
 def _ufunc(by: Op, x: Any) -> Any:
@@ -79,6 +88,8 @@ def _ufunc(by: Op, x: Any) -> Any:
              "bit_or": numpy.bitwise_or, "bit_xor": numpy.bitwise_xor}
     if by.name not in known:
         raise InvalidArgument(f"'{by.name}' gives no item of two: there are {', '.join(known)}")
+    if x.dtype.kind == "f" and by.name.startswith("bit_"):
+        raise InvalidArgument(f"'{by.name}' has no meaning for {x.dtype}: pass integers")
     return known[by.name]
 
 
@@ -141,6 +152,7 @@ def select(x: Any, mask: Any, out: Any, count: Any) -> tuple[Any, Any]:
         raise InvalidArgument(f"the mask has {len(mask)} items and x has {len(x)}")
     if mask.dtype.itemsize != 1 or mask.dtype.kind not in "biu":
         raise InvalidArgument(f"the mask is of {mask.dtype}; it must be of bool or 8-bit integers")
+    want_apart({"out": out, "count": count})
     kept = x[mask.astype(bool)]
     room = numpy.empty_like(x) if out is None else out
     _given(kept, room)
@@ -150,8 +162,8 @@ def select(x: Any, mask: Any, out: Any, count: Any) -> tuple[Any, Any]:
 def bounds(upper: bool, sorted: Any, queries: Any, by: Op, out: Any) -> Any:
     import numpy
 
-    _want_order(by)
-    if items("queries", queries).dtype != items("sorted", sorted).dtype:
+    _want_order(by, "sorted", sorted)
+    if items("queries", queries).dtype != sorted.dtype:
         raise InvalidArgument(f"queries are of {queries.dtype} and the sorted items of {sorted.dtype}")
     if out is not None and items("out", out).dtype not in ("i4", "i8"):
         raise InvalidArgument(f"out is of {out.dtype}; places are int32 or int64")
@@ -159,21 +171,25 @@ def bounds(upper: bool, sorted: Any, queries: Any, by: Op, out: Any) -> Any:
         found = len(sorted) - numpy.searchsorted(sorted[::-1], queries, "left" if upper else "right")
     else:
         found = numpy.searchsorted(sorted, queries, "right" if upper else "left")
+    if queries.dtype.kind == "f":  # NumPy has NaN after all numbers; of `a < b` it is neither before nor after any
+        found[numpy.isnan(queries)] = len(sorted) if upper else 0
     return _given(found.astype("i8" if out is None else out.dtype), out)
 
 
-def _want_order(by: Op) -> None:
+def _want_order(by: Op, what: str, x: Any) -> None:
     if by.name not in ("less", "greater"):
         raise InvalidArgument(f"'{by.name}' is no order: there are less and greater")
+    if items(what, x).dtype.fields is not None:
+        raise Unsupported(f"{what} has records, which '{by.name}' has no meaning for: pass an operator of one's own, kiln.op('...'), where there is a GPU, or one field")
 
 
 def sort(keys: Any, values: Any, by: Op, out: Any, values_out: Any) -> Any:
     import numpy
 
-    _want_order(by)
-    if values is not None and len(items("values", values)) != len(items("keys", keys)):
+    _want_order(by, "keys", keys)
+    if values is not None and len(items("values", values)) != len(keys):
         raise InvalidArgument(f"there are {len(keys)} keys and {len(values)} values")
-    items("keys", keys)
+    want_apart({"out": out, "values_out": values_out})
     if by.name == "greater":  # stable: equal keys stay as they came
         order = len(keys) - 1 - numpy.argsort(keys[::-1], kind="stable")[::-1]
     else:
@@ -190,6 +206,7 @@ def unique_by_key(keys: Any, values: Any, by: Op, out: Any, values_out: Any, cou
         raise InvalidArgument(f"unique_by_key: '{by.name}' does not say which keys are equal")
     first = numpy.ones(len(items("keys", keys)), bool)
     first[1:] = keys[1:] != keys[:-1]
+    want_apart({"out": out, "values_out": values_out, "count": count})
     room, n = select(keys, first, out, count)
     if values is None:
         return room, n

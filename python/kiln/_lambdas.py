@@ -24,7 +24,8 @@ _PLAIN: dict[type[Any], str] = {
 # C++ rounds quotients of integers towards zero; Python gives a float, or rounds down.
 _HELPERS: dict[type[Any], tuple[str, str, str]] = {
     ast.Div: ("quotient", "return double(x) / double(y);", "return x / y;"),
-    ast.FloorDiv: ("floored", "auto q = x / y; return x % y != 0 && (x < 0) != (y < 0) ? q - 1 : q;", "return floor(x / y);"),
+    ast.FloorDiv: ("floored", "auto q = x / y; return x % y != 0 && (x < 0) != (y < 0) ? q - 1 : q;", "if (y == 0) return x / y; auto r = fmod(x, y); auto q = (x - r) / y; if (r != 0 && (r < 0) != (y < 0)) q -= 1; auto f = floor(q);"
+                   " return q - f > 0.5f ? f + 1 : f;"),
     ast.Mod: ("modulo", "auto r = x % y; return r != 0 && (r < 0) != (y < 0) ? r + y : r;",
               "auto r = fmod(x, y); return r != 0 && (r < 0) != (y < 0) ? r + y : r;"),
 }
@@ -32,6 +33,9 @@ _CHOICES = {"min": ("least", "return y < x ? y : x;"), "max": ("greatest", "retu
 _SHORT = 24  # characters: what is longer is written once, in a function
 _INTEGERS = ("bool", "char", "signed char", "unsigned char", "short", "unsigned short", "int", "unsigned", "long", "unsigned long", "long long",
              "unsigned long long")
+_NAME = "from_python"
+_NUMBER = ("namespace python {\ninline __device__ float number(__half x) { return __half2float(x); }\ninline __device__ float number(__nv_bfloat16 x) { return __bfloat162float(x); }\n"
+           "template <class T> __device__ T number(T x) { return x; }\n}\n")
 _ONLY_NUMBERS = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
 _ARITHMETIC: dict[type[Any], Any] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
@@ -42,8 +46,9 @@ _WHOLE = ("template <class T> struct whole { static constexpr bool yes = false; 
           + "".join(f"template <> struct whole<{t}> {{ static constexpr bool yes = true; }};\n" for t in _INTEGERS))
 
 
-def device_text(function: Callable[..., Any], *, captured: bool) -> tuple[str, str]:
-    """(name, text) of a device function, or ("", expression): of `a`, of `a` and `b`, and of `s` as the last where a value is captured."""
+def device_text(function: Callable[..., Any], *, captured: bool) -> tuple[str, str, str]:
+    """(name, text) of a device function, or ("", expression): of `a`, of `a` and `b`, and of `s` as the last where a value is captured. And
+    the parameters' letters."""
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         raise InvalidArgument(f"op: {function!r} has no Python text: pass a lambda, or the operator as text, kiln.op('a + b')")
@@ -53,6 +58,19 @@ def device_text(function: Callable[..., Any], *, captured: bool) -> tuple[str, s
         if getattr(function, "__globals__", {}).get(name, getattr(builtins, name)) is not getattr(builtins, name):
             raise InvalidArgument(f"{_place(code, code.co_firstlineno)}: '{name}' is another function here than Python's own")
     return _Translation(code, _find(code), captured).text()
+
+
+def _function(expression: str, letters: str) -> str:
+    types = ", ".join(f"class {p.upper()}" for p in letters)
+    parameters = ", ".join(f"{p.upper()} {p}" for p in letters)
+    return f"template <{types}> __device__ auto {_NAME}({parameters}) {{ return {expression}; }}\n"
+
+
+def of_small_floats(name: str, text: str, letters: str) -> tuple[str, str]:
+    """(name, text) of the same for float16 and bfloat16. To C++ these are classes that become any number, so that beside a constant it cannot
+    choose: they are computed with as float, and the result is rounded once."""
+    return "of_small_floats", _NUMBER + (text if name else _function(text, letters)) + (
+        f"template <class... T> __device__ auto of_small_floats(T... x) {{ return {_NAME}(python::number(x)...); }}\n")
 
 
 def _place(code: CodeType, line: int) -> str:
@@ -110,14 +128,12 @@ class _Translation:
         self._names = {**dict(zip(names, "ab")), **dict.fromkeys(last, "s")}
         self._parameters = "ab"[: len(names)] + ("s" if captured else "")
 
-    def text(self) -> tuple[str, str]:
+    def text(self) -> tuple[str, str, str]:
         expression = self._of(self._body())
         if not self._helpers:
-            return "", expression
-        types = ", ".join(f"class {p.upper()}" for p in self._parameters)
-        parameters = ", ".join(f"{p.upper()} {p}" for p in self._parameters)
+            return "", expression, self._parameters
         helpers = "namespace python {\n" + _WHOLE + "".join(self._helpers.values()) + "}\n"
-        return "from_python", helpers + f"template <{types}> __device__ auto from_python({parameters}) {{ return {expression}; }}\n"
+        return _NAME, helpers + _function(expression, self._parameters), self._parameters
 
     def _body(self) -> ast.expr:
         if isinstance(self._function, ast.Lambda):
@@ -189,8 +205,11 @@ class _Translation:
             return f"({left} {_PLAIN[type(node.op)]} {right})"
         if type(node.op) in _HELPERS:
             name, of_integers, of_others = _HELPERS[type(node.op)]
+            # An int that meets an unsigned would become one.
             self._helpers[name] = (f"template <class A, class B> __device__ auto {name}(A x, B y) {{\n"
-                                   f"    if constexpr (whole<A>::yes && whole<B>::yes) {{ {of_integers} }} else {{ {of_others} }}\n}}\n")
+                                   f"    if constexpr (!whole<A>::yes || !whole<B>::yes) {{ {of_others} }}\n"
+                                   f"    else if constexpr ((A(-1) < A(0)) != (B(-1) < B(0)) && sizeof(A) < 8 && sizeof(B) < 8) return {name}((long long)(x), (long long)(y));\n"
+                                   f"    else {{ {of_integers} }}\n}}\n")
             return f"python::{name}({left}, {right})"
         if isinstance(node.op, ast.Pow) and right in ("2", "3"):
             return "(" + " * ".join([left] * int(right)) + ")"

@@ -33,27 +33,27 @@ def _keeping(make: Callable[..., _Handle]) -> Callable[..., _Handle]:
 
 @_keeping
 def _scan(inclusive: bool, type: Any, by: Op, device: int) -> _kiln.Scan:
-    return _kiln.make_scan(inclusive, element(type), by.made(), device, None)
+    return _kiln.make_scan(inclusive, element(type), by.made(type), device, None)
 
 
 @_keeping
 def _reduce(type: Any, by: Op, device: int) -> _kiln.Reduce:
-    return _kiln.make_reduce(element(type), by.made(), device, None)
+    return _kiln.make_reduce(element(type), by.made(type), device, None)
 
 
 @_keeping
 def _segmented(type: Any, by: Op, device: int) -> _kiln.SegmentedReduce:
-    return _kiln.make_segmented_reduce(element(type), by.made(), device, None)
+    return _kiln.make_segmented_reduce(element(type), by.made(type), device, None)
 
 
 @_keeping
 def _select(indices: bool, type: Any, by: Op | None, device: int) -> _kiln.Select:
-    return _kiln.make_select(indices, element(type), by.made() if by else None, device, None)
+    return _kiln.make_select(indices, element(type), by.made(type) if by else None, device, None)
 
 
 @_keeping
 def _bounds(upper: bool, type: Any, by: Op, device: int) -> _kiln.Bounds:
-    return _kiln.make_bounds(upper, element(type), by.made(), device, None)
+    return _kiln.make_bounds(upper, element(type), by.made(type), device, None)
 
 
 @_keeping
@@ -63,17 +63,17 @@ def _radix(key: Any, value: Any, descending: bool, device: int) -> _kiln.RadixSo
 
 @_keeping
 def _merge(key: Any, value: Any, by: Op, device: int) -> _kiln.MergeSort:
-    return _kiln.make_merge_sort(element(key), element(value), by.made(), device, None)
+    return _kiln.make_merge_sort(element(key), element(value), by.made(key), device, None)
 
 
 @_keeping
 def _unique(key: Any, value: Any, by: Op, device: int) -> _kiln.UniqueByKey:
-    return _kiln.make_unique_by_key(element(key), element(value), by.made(), device, None)
+    return _kiln.make_unique_by_key(element(key), element(value), by.made(key), device, None)
 
 
 @_keeping
 def _transform(source: Any, to: Any, by: Op, device: int) -> _kiln.Transform:
-    return _kiln.make_transform(element(source), element(to), by.made(), device, None)
+    return _kiln.make_transform(element(source), element(to), by.made(source), device, None)
 
 
 @_keeping
@@ -280,7 +280,7 @@ def exclusive_scan(x: A, op: Operator = "plus", *, init: Any = None, out: A | No
     [10, 13, 14]
     """
     init = _begin(x, op, init)
-    if _arrays.is_numpy(x) and _host().runs_here("exclusive_scan", as_op(op)):
+    if _arrays.is_numpy(x) and _host().runs_here("exclusive_scan", as_op(op), stream):
         return _host().scan(False, x, as_op(op), init, out)
     handle = make_exclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))
     return _run(handle, (x,), {"out": out}, init=init, stream=stream)
@@ -294,7 +294,7 @@ def inclusive_scan(x: A, op: Operator = "plus", *, out: A | None = None, stream:
     >>> kiln.inclusive_scan(numpy.array([3, 1, 2], "i4"), "max").tolist()
     [3, 3, 3]
     """
-    if _arrays.is_numpy(x) and _host().runs_here("inclusive_scan", as_op(op)):
+    if _arrays.is_numpy(x) and _host().runs_here("inclusive_scan", as_op(op), stream):
         return _host().scan(True, x, as_op(op), None, out)
     handle = make_inclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))
     return _run(handle, (x,), {"out": out}, stream=stream)
@@ -309,7 +309,7 @@ def reduce(x: A, op: Operator = "plus", *, init: Any = None, out: A | None = Non
     [6]
     """
     init = _begin(x, op, init)
-    if _arrays.is_numpy(x) and _host().runs_here("reduce", as_op(op)):
+    if _arrays.is_numpy(x) and _host().runs_here("reduce", as_op(op), stream):
         return _host().reduce(x, as_op(op), init, out)
     handle = make_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))
     return _run(handle, (x,), {"out": out}, init=init, stream=stream)
@@ -333,7 +333,7 @@ def segmented_reduce(x: A, offsets: Any, op: Operator = "plus", *, init: Any = N
     [4, 2]
     """
     init = _begin(x, op, init)
-    if _arrays.is_numpy(x) and _host().runs_here("segmented_reduce", as_op(op)):
+    if _arrays.is_numpy(x) and _host().runs_here("segmented_reduce", as_op(op), stream):
         return _host().segmented_reduce(x, offsets, as_op(op), init, out)
     handle = make_segmented_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))
     return _run(handle, (x, offsets), {"out": out}, init=init, stream=stream)
@@ -350,7 +350,7 @@ def select(x: A, by: Operator | Any, *, out: A | None = None, count: Any = None,
     [3, 2]
     """
     told = isinstance(by, (Op, str, FunctionType))
-    if _arrays.is_numpy(x) and _host().runs_here("select", as_op(by) if told else None):
+    if _arrays.is_numpy(x) and _host().runs_here("select", as_op(by) if told else None, stream):
         here: tuple[A, Any] = _host().select(x, by, out, count)
         return here
     handle = make_select(_arrays.type_of(x), by if told else None, device=_arrays.device_of(x))
@@ -372,12 +372,13 @@ def select_sync(x: A, by: Operator | Any, *, stream: Any = None) -> A:
 def lower_bound(sorted: A, queries: A, op: Operator = "less", *, out: Any = None, stream: Any = None) -> Any:
     """The first place of each query in `sorted` that keeps it in order.
 
-    `sorted`, `queries`: of one type; `op`: the order they are in; `out`: int64 or int32.
+    `sorted`, `queries`: of one type; `op`: the order they are in; `out`: int64 or int32. NaN has no place among numbers: as a query it comes
+    first here and last in `upper_bound`, and in `sorted` it leaves the places of others unsettled.
 
     >>> kiln.lower_bound(numpy.array([1, 3, 3], "i4"), numpy.array([3, 9], "i4")).tolist()
     [1, 3]
     """
-    if _arrays.is_numpy(sorted) and _host().runs_here("lower_bound", as_op(op)):
+    if _arrays.is_numpy(sorted) and _host().runs_here("lower_bound", as_op(op), stream):
         return _host().bounds(False, sorted, queries, as_op(op), out)
     handle = make_lower_bound(_arrays.type_of(sorted, "sorted"), op, device=_arrays.device_of(sorted))
     return _run(handle, (sorted, queries), {"out": out}, stream=stream)
@@ -391,7 +392,7 @@ def upper_bound(sorted: A, queries: A, op: Operator = "less", *, out: Any = None
     >>> kiln.upper_bound(numpy.array([1, 3, 3], "i4"), numpy.array([3, 0], "i4")).tolist()
     [3, 0]
     """
-    if _arrays.is_numpy(sorted) and _host().runs_here("upper_bound", as_op(op)):
+    if _arrays.is_numpy(sorted) and _host().runs_here("upper_bound", as_op(op), stream):
         return _host().bounds(True, sorted, queries, as_op(op), out)
     handle = make_upper_bound(_arrays.type_of(sorted, "sorted"), op, device=_arrays.device_of(sorted))
     return _run(handle, (sorted, queries), {"out": out}, stream=stream)
@@ -421,7 +422,7 @@ def radix_sort(keys: A, values: Any = None, *, descending: bool = False, out: A 
     ([1, 2, 3], [10, 20, 30])
     """
     _want_values(values, values_out)
-    if _arrays.is_numpy(keys) and _host().runs_here("radix_sort", None):
+    if _arrays.is_numpy(keys) and _host().runs_here("radix_sort", None, stream):
         return _host().sort(keys, values, as_op("greater" if descending else "less"), out, values_out)
     handle = make_radix_sort(_arrays.type_of(keys, "keys"), _type_if_any(values), descending=descending, device=_arrays.device_of(keys))
     return _run(handle, (keys, values), _with_values(out, values, values_out), stream=stream)
@@ -437,7 +438,7 @@ def merge_sort(keys: A, values: Any = None, op: Operator = "less", *, out: A | N
     [3, 2, 1]
     """
     _want_values(values, values_out)
-    if _arrays.is_numpy(keys) and _host().runs_here("merge_sort", as_op(op)):
+    if _arrays.is_numpy(keys) and _host().runs_here("merge_sort", as_op(op), stream):
         return _host().sort(keys, values, as_op(op), out, values_out)
     handle = make_merge_sort(_arrays.type_of(keys, "keys"), _type_if_any(values), op, device=_arrays.device_of(keys))
     return _run(handle, (keys, values), _with_values(out, values, values_out), stream=stream)
@@ -454,7 +455,7 @@ def unique_by_key(keys: A, values: Any = None, op: Operator = "equal", *, out: A
     [1, 2]
     """
     _want_values(values, values_out)
-    if _arrays.is_numpy(keys) and _host().runs_here("unique_by_key", as_op(op)):
+    if _arrays.is_numpy(keys) and _host().runs_here("unique_by_key", as_op(op), stream):
         return _host().unique_by_key(keys, values, as_op(op), out, values_out, count)
     handle = make_unique_by_key(_arrays.type_of(keys, "keys"), _type_if_any(values), op, device=_arrays.device_of(keys))
     return _run(handle, (keys, values), {**_with_values(out, values, values_out), "count": count}, stream=stream)
@@ -488,7 +489,7 @@ def transform(x: Any, op: Operator, *, to: ItemType | None = None, out: Any = No
     [6, 2, 4]
     """
     if _arrays.is_numpy(x):
-        _host().runs_here("transform", as_op(op))  # never: its operators are one's own
+        _host().runs_here("transform", as_op(op), stream)  # never: its operators are one's own
     source = _arrays.type_of(x)
     return _run(make_transform(source, to or source, op, device=_arrays.device_of(x)), (x,), {"out": out}, stream=stream)
 
@@ -501,7 +502,7 @@ def gather(x: A, index: Any, *, out: A | None = None, stream: Any = None) -> A:
     >>> kiln.gather(numpy.array([3, 1, 2], "i4"), numpy.array([2, 0], "i4")).tolist()
     [2, 3]
     """
-    if _arrays.is_numpy(x) and _host().runs_here("gather", None):
+    if _arrays.is_numpy(x) and _host().runs_here("gather", None, stream):
         return _host().gather(x, index, out)
     handle = make_gather(_arrays.type_of(x), _arrays.type_of(index, "index"), device=_arrays.device_of(x))
     return _run(handle, (x, index), {"out": out}, stream=stream)

@@ -17,11 +17,18 @@ _SIZES = {
     "int8": 1, "uint8": 1, "bool": 1, "int16": 2, "uint16": 2, "float16": 2, "bfloat16": 2, "int32": 4, "uint32": 4, "float32": 4,
     "int64": 8, "uint64": 8, "float64": 8,
 }
+_SMALL_FLOATS = ("float16", "bfloat16")  # classes in device text
 _C_TYPES = {
     "char": ("int8", 1), "signed char": ("int8", 1), "unsigned char": ("uint8", 1), "bool": ("bool", 1), "short": ("int16", 2),
     "unsigned short": ("uint16", 2), "int": ("int32", 4), "unsigned": ("uint32", 4), "unsigned int": ("uint32", 4),
     "float": ("float32", 4), "double": ("float64", 8), "long long": ("int64", 8), "unsigned long long": ("uint64", 8),
 }
+
+_TAKEN = frozenset(
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl concept const consteval constexpr constinit const_cast continue "
+    "co_await co_return co_yield decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace new "
+    "noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof static static_assert static_cast struct "
+    "switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq".split())  # by C++
 
 
 def wrong(why: str) -> InvalidArgument:
@@ -81,6 +88,10 @@ class Struct(_Value):
         return f"struct {self.name} {{ {self.fields} }};"
 
 
+def _is_word(name: str) -> bool:
+    return name.isidentifier() and name not in _TAKEN
+
+
 def struct(name: str, fields: str) -> Struct:
     """A struct type for primitives, laid out as C does it.
 
@@ -91,7 +102,7 @@ def struct(name: str, fields: str) -> Struct:
     """
     if not isinstance(name, str) or not isinstance(fields, str):
         raise TypeError(f"struct: name is a {typed(name)} and fields are a {typed(fields)}; both must be str")
-    if not name.isidentifier():
+    if not _is_word(name):
         raise wrong(f"struct '{name}': its name is no word that C++ would take")
     offset, align = 0, 1
     seen: set[str] = set()
@@ -106,6 +117,8 @@ def struct(name: str, fields: str) -> Struct:
             if not count:
                 raise wrong(f"struct '{name}': cannot read '{member.strip()}'")
             word = member.partition("[")[0].strip()
+            if not _is_word(word):
+                raise wrong(f"struct '{name}': its field's name '{word}' is no word that C++ would take")
             if word in seen:
                 raise wrong(f"struct '{name}': it has two fields '{word}'")
             seen.add(word)
@@ -141,6 +154,10 @@ def type_name(given: ItemType) -> str | Struct:
     fields = getattr(given, "fields", None)
     if fields and getattr(given, "itemsize", None):
         return _struct_of(given)
+    if getattr(given, "isnative", True) is False:
+        from ._errors import Unsupported
+
+        raise Unsupported(f"items of {given!r} are in the other byte order: convert them with astype()")
     text = given if isinstance(given, str) else getattr(given, "name", None) or getattr(given, "__name__", None) or str(given)
     text = text.rpartition(".")[2]
     return {"float": "float64", "int": "int64", "half": "float16", "bool_": "bool"}.get(text, text)
@@ -164,7 +181,9 @@ def _struct_of(dtype: Any) -> Struct:
             raise wrong(f"field '{name}' of {dtype} lies at byte {at}, in a C struct at {end}: make it with align=True, in the order of its fields")
         end += size
         members.append(f"{letters[field]} {name};")
-    out = struct("record_" + "_".join(dtype.names), " ".join(members))
+    # Two records of a call may have the same fields of other types.
+    kinds = "".join(dtype.fields[name][0].str[1:] for name in dtype.names)
+    out = struct(f"record_{kinds}_" + "_".join(f"{len(name)}{name}" for name in dtype.names), " ".join(members))
     if out.size != dtype.itemsize:
         raise wrong(f"{dtype} has {dtype.itemsize} bytes, as a C struct it has {out.size}: make it with align=True")
     return out
@@ -187,26 +206,36 @@ class Op(_Value):
     """An operator: text that is compiled when a handle is made, or a built-in one."""
 
     _fields = ("form", "text", "name", "image", "state", "state_type")
-    __slots__ = (*_fields, "_made", "_hash")
+    __slots__ = (*_fields, "parameters", "_made", "_hash")
     form: str
     text: str
     name: str
     image: bytes
     state: bytes
     state_type: str | Struct | None
-    _made: list[_kiln.Operator]
+    parameters: str  # of one written in Python, a letter each; the same text means the same from elsewhere
+    _made: dict[bool, _kiln.Operator]
     _hash: int
 
-    def __init__(self, form: str, text: str, name: str = "", image: bytes = b"", state: bytes = b"", state_type: str | Struct | None = None) -> None:
-        self._set(form=form, text=text, name=name, image=image, state=state, state_type=state_type, _made=[],
+    def __init__(self, form: str, text: str, name: str = "", image: bytes = b"", state: bytes = b"", state_type: str | Struct | None = None, parameters: str = "") -> None:
+        self._set(form=form, text=text, name=name, image=image, state=state, state_type=state_type, parameters=parameters, _made={},
                   _hash=hash((form, text, name, image, state, state_type)))
 
     def __hash__(self) -> int:
         return self._hash  # every call asks for it
 
-    def made(self) -> _kiln.Operator:
-        if not self._made:
-            if self.form == "builtin":
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (*self._values(), self.parameters)
+
+    def made(self, *types: str | Struct | None) -> _kiln.Operator:
+        """For items of these types."""
+        by_float = bool(self.parameters) and any(type in _SMALL_FLOATS for type in (*types, self.state_type))
+        if by_float not in self._made:
+            if by_float:
+                from ._lambdas import of_small_floats
+
+                out = _kiln.Operator.function(*of_small_floats(self.name, self.text, self.parameters))
+            elif self.form == "builtin":
                 out = _kiln.Operator.builtin(self.name)
             elif self.form == "expression":
                 out = _kiln.Operator.expression(self.text)
@@ -216,8 +245,8 @@ class Op(_Value):
                 out = _kiln.Operator.ltoir(self.name, self.image)
             if self.state_type is not None:
                 out = out.with_bytes(element(self.state_type), self.state)
-            self._made.append(out)
-        return self._made[0]
+            self._made[by_float] = out
+        return self._made[by_float]
 
 
 def typed(x: object) -> str:
@@ -257,8 +286,8 @@ op = _OpMaker()
 def _of_python(function: Callable[..., Any], state: bytes, state_type: str | Struct | None) -> Op:
     from ._lambdas import device_text
 
-    name, text = device_text(function, captured=state_type is not None)
-    return Op("function" if name else "expression", text, name, state=state, state_type=state_type)
+    name, text, parameters = device_text(function, captured=state_type is not None)
+    return Op("function" if name else "expression", text, name, state=state, state_type=state_type, parameters=parameters)
 
 
 def captured(value: Any, type: ItemType | None) -> tuple[bytes, str | Struct | None]:

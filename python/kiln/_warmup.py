@@ -13,7 +13,7 @@ from typing import Any, Union
 from . import _kiln
 from ._errors import InvalidArgument
 from ._told import plainly
-from ._types import _SIZES, BUILTIN, Op, as_op, element, several, type_name
+from ._types import _SIZES, BUILTIN, Op, as_op, element, several, texts, type_name
 from ._units import Unit
 
 
@@ -29,7 +29,7 @@ class Spec:
 
     def _want(self) -> _kiln.Want:
         types = [element(t) for t in self.types]
-        by = self.op.made() if self.op is not None else None
+        by = self.op.made(self.types[0]) if self.op is not None else None
         if self.primitive in ("exclusive_scan", "inclusive_scan"):
             return _kiln.want_scan(self.primitive == "inclusive_scan", types[0], _there(by))
         if self.primitive in ("lower_bound", "upper_bound"):
@@ -203,7 +203,7 @@ def replay(file: str | os.PathLike[str], *, archs: Sequence[str] = (), bundle: s
         want_file("replay", bundle)
         words = [os.fspath(file), "-o", os.fspath(bundle)]
         if archs:
-            words += ["--arch", ",".join(archs)]
+            words += ["--arch", ",".join(texts("archs", archs))]
         run_replay(words)
         return Replayed(0, 0)
     return Replayed(*_kiln.replay(os.fspath(file), list(archs)))

@@ -32,7 +32,7 @@ _FAMILIES = {0: "point", 1: "linestring", 3: "polygon", 4: "multipoint", 5: "mul
 def geometries(rows: Any) -> Geometries:
     """Geometries of any of these, without a copy where the layout allows it: a GeoSeries or GeoDataFrame, shapely geometries, one
     or an array of them, anything with Arrow's protocols (GeoArrow, on the host or a device), a list of WKB or WKT, a pair (x, y)
-    of coordinates.
+    of coordinates. What is not copied must not change while an operation reads it, by another thread, say: the process may crash.
 
     >>> spatial.geometries(["POINT (1 2)", None])
     <kiln.spatial.Geometries: 2 of family point on the host>
@@ -516,6 +516,96 @@ def point_buffer(rows: Rows, distance: float, *, quarter: int = 8, stream: Any =
 
 
 @plainly
+def buffer(rows: Rows, distance: float, *, quarter: int = 8, caps: str = "round", joins: str = "round", mitre_limit: float = 5.0,
+           stream: Any = None, timeout: float | None = None) -> Geometries:
+    """What lies within a distance of each row, of any family, as valid multipolygons; a negative one leaves of areas what is farther than that from their edges.
+
+    `quarter`: sides of a quarter of a circle, 1 to 32; `caps`: ends of lines, round, flat or square; `joins`: outside of corners, round, mitre or bevel;
+    `mitre_limit`: in distances, at least 1.
+
+    >>> spatial.area(spatial.buffer(["LINESTRING (0 0, 4 0)"], 1.0, caps="flat")).tolist()
+    [8.0]
+    """
+    return _kiln.spatial_buffer(geometries(rows), distance, quarter, caps, joins, mitre_limit, stream, timeout)
+
+
+@plainly
+def simplify(rows: Rows, tolerance: float, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+    """Lines and areas with fewer vertices: none that is left out is farther than the tolerance from what takes its place. Areas are valid; points stay.
+
+    >>> spatial.simplify(["LINESTRING (0 0, 1 0.1, 2 0)"], 0.5).to_wkt_sync()
+    ['MULTILINESTRING ((0 0, 2 0))']
+    """
+    return _kiln.spatial_simplify(geometries(rows), tolerance, stream, timeout)
+
+
+@plainly
+def simplify_coverage(areas: Rows, tolerance: float, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+    """Areas that share borders, with fewer vertices: borders are simplified once for all rows that have them, and stay the same in both.
+
+    None that is left out is farther than the tolerance from what takes its place. Where borders would cross or touch, or leave something on another side,
+    more vertices stay; no row, part or hole vanishes. A valid multipolygon for every row. Points and lines are refused.
+
+    >>> west = "POLYGON ((0 0, 2 0, 2.1 1, 2 2, 0 2, 0 0))"
+    >>> east = "POLYGON ((2 0, 4 0, 4 2, 2 2, 2.1 1, 2 0))"
+    >>> spatial.simplify_coverage([west, east], 0.5).to_wkt_sync()
+    ['MULTIPOLYGON (((0 0, 2 0, 2 2, 0 2, 0 0)))', 'MULTIPOLYGON (((2 0, 4 0, 4 2, 2 2, 2 0)))']
+    """
+    return _kiln.spatial_simplify_coverage(geometries(areas), tolerance, stream, timeout)
+
+
+@plainly
+def convex_hull(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+    """The convex hull of each row.
+
+    >>> spatial.area(spatial.convex_hull(["MULTIPOINT ((0 0), (2 0), (0 2), (0.5 0.5))"])).tolist()
+    [2.0]
+    """
+    return _kiln.spatial_convex_hull(geometries(rows), stream, timeout)
+
+
+@plainly
+def envelope(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+    """The upright rectangle around each row; a line or a point where it has no area.
+
+    >>> spatial.area(spatial.envelope(["LINESTRING (0 0, 2 3)"])).tolist()
+    [6.0]
+    """
+    return _kiln.spatial_envelope(geometries(rows), stream, timeout)
+
+
+@plainly
+def boundary(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+    """Of areas their rings, of lines their ends by the mod-2 rule; of points nothing.
+
+    >>> spatial.boundary(["LINESTRING (0 0, 2 3)"]).to_wkt_sync()
+    ['MULTIPOINT ((0 0), (2 3))']
+    """
+    return _kiln.spatial_boundary(geometries(rows), stream, timeout)
+
+
+@plainly
+def point_on_surface(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+    """A point of each row, inside of it where it is an area.
+
+    >>> inside = spatial.point_on_surface(AREAS)
+    >>> spatial.join_any(inside, AREAS, "within").tolist()
+    [1, 1]
+    """
+    return _kiln.spatial_point_on_surface(geometries(rows), stream, timeout)
+
+
+@plainly
+def clip(rows: Rows, areas: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+    """What of each row, of any family, lies in any of the areas, or along their edges; a row for every row, empty where nothing is left.
+
+    >>> spatial.length(spatial.clip(["LINESTRING (-1 1, 9 1)", "LINESTRING (0 9, 9 9)"], AREAS)).tolist()
+    [4.0, 0.0]
+    """
+    return _kiln.spatial_clip_by_areas(geometries(rows), geometries(areas), stream, timeout)
+
+
+@plainly
 def clip_by_rect(rows: Rows, box: Sequence[float], *, stream: Any = None, timeout: float | None = None) -> Geometries:
     """The parts of points and lines in (min_x, min_y, max_x, max_y).
 
@@ -545,18 +635,19 @@ def overlay(left: Rows, right: Rows, how: str = "intersection", *, grid: float =
 
 
 @plainly
-def overlay_row_by_row(left: Rows, right: Rows, how: str = "intersection", *, stream: Any = None, timeout: float | None = None) -> Geometries:
-    """Row i of one with row i of the other, as one row: intersection, union, difference or symmetric_difference.
+def overlay_row_by_row(left: Rows, right: Rows, how: str = "intersection", *, grid: float = 0.0, stream: Any = None,
+                       timeout: float | None = None) -> Geometries:
+    """Row i of one with row i of the other, as one row: intersection, union, difference or symmetric_difference. `grid`: as of `overlay`.
 
     >>> spatial.area(spatial.overlay_row_by_row(AREAS[:1], FLOODS, "union")).tolist()
     [7.0]
     """
-    return _kiln.spatial_overlay_row_by_row(geometries(left), geometries(right), how, stream, timeout)
+    return _kiln.spatial_overlay_row_by_row(geometries(left), geometries(right), how, grid, stream, timeout)
 
 
 @plainly
 def area_table(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Areas:
-    """The pairs of rows with some area in common, and how much; nothing is overlaid that need not be.
+    """The pairs of rows with some area in common, and how much; nothing is overlaid that need not be. Rows must be valid: see `make_valid`.
 
     >>> spatial.area_table(AREAS, FLOODS).area_sync().tolist()
     [1.0, 1.0]
@@ -576,7 +667,7 @@ def intersection_area(left: Rows, right: Rows, *, stream: Any = None, timeout: f
 
 @plainly
 def iou(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
-    """Row by row the area of the intersection over that of the union; NaN where a row is missing. Rows must be valid: see `make_valid`.
+    """Row by row the area of the intersection over that of the union, from 0 to 1; NaN where a row is missing. Rows must be valid: see `make_valid`.
 
     >>> spatial.iou(AREAS[:1], AREAS[:1]).tolist()
     [1.0]
@@ -614,3 +705,13 @@ def make_valid(rows: Rows, *, stream: Any = None, timeout: float | None = None) 
     [2.0]
     """
     return _kiln.spatial_make_valid(geometries(rows), stream, timeout)
+
+
+@plainly
+def is_valid(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
+    """Of each row whether it is valid as OGC means it: uint8, 0 or 1. Missing and empty rows are.
+
+    >>> spatial.is_valid(["POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))", *AREAS]).tolist()
+    [0, 1, 1]
+    """
+    return _host(_kiln.spatial_is_valid(geometries(rows), stream, timeout))

@@ -4,7 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include <kiln/result.hpp>
+#include <kiln/pending.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -60,19 +60,21 @@ void pass_on_warnings();
 // Seconds as Python gives them, None for ever.
 using seconds = std::optional<double>;
 
+inline std::chrono::steady_clock::time_point end_of(seconds timeout) {
+    using clock = std::chrono::steady_clock;
+    if (timeout && std::isnan(*timeout)) throw error{errc::invalid_argument, "timeout is not a number; it is in seconds, None for ever"};
+    if (!timeout) return clock::now() + std::chrono::hours{24 * 365};
+    return clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>{std::clamp(*timeout, 0.0, 3e7)});
+}
+
 // Calls `ask(slice)`, which waits for that long at most and gives errc::timeout, until it gives something else or `timeout`
 // has passed. KeyboardInterrupt comes out of it; the work goes on.
 template <class Ask>
 auto in_slices(seconds timeout, Ask ask) -> decltype(ask(std::chrono::milliseconds{})) {
-    using clock = std::chrono::steady_clock;
     constexpr std::chrono::milliseconds slice{100};
-    if (timeout && std::isnan(*timeout)) throw error{errc::invalid_argument, "timeout is not a number; it is in seconds, None for ever"};
-    auto const forever = std::chrono::hours{24 * 365};
-    auto const end = clock::now() + (timeout ? std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>{
-                                                   std::clamp(*timeout, 0.0, 3e7)})
-                                             : clock::duration{forever});
+    auto const end = end_of(timeout);
     for (;;) {
-        auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(end - clock::now());
+        auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
         auto answer = [&] {
             without_gil const unlocked;
             return ask(std::clamp(left, std::chrono::milliseconds{0}, slice));
@@ -83,6 +85,25 @@ auto in_slices(seconds timeout, Ask ask) -> decltype(ask(std::chrono::millisecon
         }
         if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
     }
+}
+
+// One wait for one answer, which the engine counts as one.
+template <class T>
+T answer_of(pending<T> const& answer, seconds timeout) {
+    auto const end = end_of(timeout);
+    bool is_interrupted = false;
+    auto got = [&] {
+        without_gil const unlocked;
+        return answer.wait_until_sync(end, [&] {
+            with_gil const locked;
+            is_interrupted = PyErr_CheckSignals() != 0;
+            return !is_interrupted;
+        });
+    }();
+    if (is_interrupted) throw nanobind::python_error();
+    pass_on_warnings();
+    if (!got) throw error{errc::timeout, "not ready within the time given; the work goes on"};
+    return (*std::move(got)).value();
 }
 
 // The same for work that cannot be taken up again where it stopped, as making a primitive in several steps: `work` runs on a

@@ -175,12 +175,11 @@ PyType_Slot kernel_slots[] = {{Py_tp_call, reinterpret_cast<void*>(&called<kerne
 nb::bytes bytes_of(std::vector<std::byte> const& from) { return nb::bytes(from.data(), from.size()); }
 
 ready_unit get(unit const& u, int device, seconds timeout) {
-    // One question; only the waiting is cut into slices.
     auto const answer = [&] {
         without_gil const unlocked;
         return engine::process().get(u, device);
     }();
-    return in_slices(timeout, [&](std::chrono::milliseconds slice) { return answer.wait_sync(slice); }).value();
+    return answer_of(answer, timeout);
 }
 
 }  // namespace
@@ -252,7 +251,7 @@ void bind_kernels(nb::module_& m) {
     nb::class_<answer>(m, "PendingUnit")
         .def("done", &answer::ready)
         .def("result", [](answer const& a, seconds timeout) {
-                return in_slices(timeout, [&](std::chrono::milliseconds slice) { return a.wait_sync(slice); }).value();
+                return answer_of(a, timeout);
             }, nb::arg("timeout") = nb::none());
 
     m.def("get", &get, nb::arg("unit"), nb::arg("device"), nb::arg("timeout"));
@@ -266,7 +265,7 @@ void bind_kernels(nb::module_& m) {
             without_gil const unlocked;
             return engine::process().artifact(u, t);
         }();
-        auto got = in_slices(timeout, [&](std::chrono::milliseconds slice) { return answer.wait_sync(slice); }).value();
+        auto const got = answer_of(answer, timeout);
         return std::pair{*got.what, std::string{kiln::name_of(got.from)}};
     }, nb::arg("unit"), nb::arg("arch"), nb::arg("kind"), nb::arg("timeout").none());
 }

@@ -212,7 +212,7 @@ nb::object run_select(typed<select> const& by, decltype(select_signature)::argum
     auto const n = in ? count_of(*in, by.type) : keep->items();
     if (keep && keep->items() != n)
         throw error{errc::invalid_argument, "mask has " + std::to_string(keep->items()) + " items, x " + std::to_string(n)};
-    want_items(to, in ? in->items() : n), want_apart(to, {pointer(in), pointer(keep), &kept});
+    want_items(to, in ? in->items() : n), want_apart(to, {pointer(in), pointer(keep), &kept}), want_apart(kept, {pointer(in), pointer(keep)});
     with.run([&](stream_ref on) {
         return by.handle.run(on, {.in = in ? in->data() : nullptr,
                                   .mask = keep ? static_cast<std::uint8_t const*>(keep->data()) : nullptr,
@@ -263,7 +263,8 @@ nb::object run_pairs(typed<Sort> const& by, nb::handle keys, nb::handle values, 
     auto const values_to = maybe(values_out, "values_out");
     auto const kept = count ? maybe(*count, "count") : std::nullopt;
     call with{by.handle, stream, {&in, &to, pointer(with_values), pointer(values_to), pointer(kept)}};
-    want_type(in, by.type), want_type(to, by.type), want_writable(to), want_items(to, in.items()), want_apart(to, {&in, pointer(with_values), pointer(values_to)});
+    want_type(in, by.type), want_type(to, by.type), want_writable(to), want_items(to, in.items()), want_apart(to, {&in, pointer(with_values), pointer(values_to), pointer(kept)});
+    if (kept) want_apart(*kept, {&in, pointer(with_values), pointer(values_to)});
     if (with_values) {
         if (with_values->items() != in.items())
             throw error{errc::invalid_argument, "values has " + std::to_string(with_values->items()) + " items, keys " + std::to_string(in.items())};
@@ -428,6 +429,10 @@ void bind_prims(nb::module_& m) {
     });
     m.def("want_transform", &prims::wanted_transform);
     m.def("want_gather", &prims::wanted_gather);
+    // What a device would refuse is refused where the CPU does the work.
+    m.def("want_stream", [](nb::handle stream) {
+        if (!stream.is_none()) (void)stream_of(stream);
+    }, nb::arg("stream").none());
 }
 
 }  // namespace kiln::python

@@ -14,15 +14,18 @@
 #include <nanobind/stl/vector.h>
 
 #include <kiln/runtime/execution.hpp>
+#include <kiln/spatial/buffers.hpp>
 #include <kiln/spatial/choose.hpp>
 #include <kiln/spatial/files.hpp>
 #include <kiln/spatial/join.hpp>
 #include <kiln/spatial/measures.hpp>
 #include <kiln/spatial/nearest.hpp>
+#include <kiln/spatial/outlines.hpp>
 #include <kiln/spatial/overlay.hpp>
 #include <kiln/spatial/query.hpp>
 #include <kiln/spatial/segments.hpp>
 #include <kiln/spatial/shapes.hpp>
+#include <kiln/spatial/simplify.hpp>
 
 namespace kiln::python {
 
@@ -129,6 +132,18 @@ void def_join(nb::module_& m, char const* name, Work work) {
     with(std::type_identity<geometries>{}), with(std::type_identity<area_index>{});
 }
 
+// One of an enumeration by its name, in its order.
+template <class T>
+T named(std::string_view what, std::string const& name, std::initializer_list<std::string_view> names) {
+    int number = 0;
+    std::string all;
+    for (auto const known : names) {
+        if (name == known) return static_cast<T>(number);
+        all += (number++ == 0 ? "" : ", ") + std::string{known};
+    }
+    throw error{errc::invalid_argument, "buffer: " + std::string{what} + " is '" + name + "'; it is one of " + all};
+}
+
 // Parts of a list, as they come. The thread that asks is the one that is called back.
 void in_chunks(geometries const& left, geometries const& right, std::string const& relation, std::optional<double> distance, nb::callable take,
                std::size_t most_bytes) {
@@ -180,6 +195,12 @@ void bind_spatial(nb::module_& m) {
     def_of_two(m, "spatial_iou", [](stream_ref on, geometries const& l, geometries const& r) { return iou(on, l, r); });
     def_of_one(m, "spatial_union_all", [](stream_ref on, geometries const& g) { return union_all(on, g); });
     def_of_one(m, "spatial_make_valid", [](stream_ref on, geometries const& g) { return make_valid(on, g); });
+    def_of_one(m, "spatial_is_valid", [](stream_ref on, geometries const& g) { return is_valid(on, g); });
+    def_of_one(m, "spatial_convex_hull", [](stream_ref on, geometries const& g) { return convex_hull(on, g); });
+    def_of_one(m, "spatial_envelope", [](stream_ref on, geometries const& g) { return envelope(on, g); });
+    def_of_one(m, "spatial_boundary", [](stream_ref on, geometries const& g) { return boundary(on, g); });
+    def_of_one(m, "spatial_point_on_surface", [](stream_ref on, geometries const& g) { return point_on_surface(on, g); });
+    def_of_two(m, "spatial_clip_by_areas", [](stream_ref on, geometries const& l, geometries const& r) { return clip(on, l, r); });
     def_of_one(m, "spatial_bounds", [](stream_ref on, geometries const& g) { return bounds(on, g); });
     def_of_one(m, "spatial_total_bounds", [](stream_ref on, geometries const& g) { return total_bounds_sync(on, g); });
     def_of_one(m, "spatial_area", [](stream_ref on, geometries const& g) { return area(on, g); });
@@ -207,10 +228,10 @@ void bind_spatial(nb::module_& m) {
         auto const what = overlay_by_name(how);
         return out_of(ran(manner_of(left, stream, timeout), [=](stream_ref on) { return overlay(on, left, right, what, {.grid = grid}); }));
     }, nb::arg("left"), nb::arg("right"), nb::arg("how"), nb::arg("grid"), nb::arg("stream").none(), nb::arg("timeout").none());
-    m.def("spatial_overlay_row_by_row", [](geometries const& left, geometries const& right, std::string const& how, nb::handle stream, seconds timeout) {
+    m.def("spatial_overlay_row_by_row", [](geometries const& left, geometries const& right, std::string const& how, double grid, nb::handle stream, seconds timeout) {
         auto const what = overlay_by_name(how);
-        return ran(manner_of(left, stream, timeout), [=](stream_ref on) { return overlay_row_by_row(on, left, right, what); });
-    }, nb::arg("left"), nb::arg("right"), nb::arg("how"), nb::arg("stream").none(), nb::arg("timeout").none());
+        return ran(manner_of(left, stream, timeout), [=](stream_ref on) { return overlay_row_by_row(on, left, right, what, {.grid = grid}); });
+    }, nb::arg("left"), nb::arg("right"), nb::arg("how"), nb::arg("grid"), nb::arg("stream").none(), nb::arg("timeout").none());
     m.def("spatial_dissolve", [](geometries const& of, nb::handle key, std::size_t keys, nb::handle stream, seconds timeout) {
         auto const by = borrowed<std::int32_t>(key, "key");
         return ran(manner_of(of, stream, timeout), [=](stream_ref on) { return dissolve(on, of, by, keys); });
@@ -231,6 +252,19 @@ void bind_spatial(nb::module_& m) {
     m.def("spatial_point_buffer", [](geometries const& of, double distance, int quarter, nb::handle stream, seconds timeout) {
         return ran(manner_of(of, stream, timeout), [=](stream_ref on) { return point_buffer(on, of, distance, {.quarter = quarter}); });
     }, nb::arg("of"), nb::arg("distance"), nb::arg("quarter"), nb::arg("stream").none(), nb::arg("timeout").none());
+    m.def("spatial_buffer", [](geometries const& of, double distance, int quarter, std::string const& caps, std::string const& joins, double mitre_limit, nb::handle stream, seconds timeout) {
+        buffer_options const how{.quarter = quarter,
+                                 .caps = named<cap_style>("caps", caps, {"round", "flat", "square"}),
+                                 .joins = named<join_style>("joins", joins, {"round", "mitre", "bevel"}),
+                                 .mitre_limit = mitre_limit};
+        return ran(manner_of(of, stream, timeout), [=](stream_ref on) { return buffer_of(on, of, distance, how); });
+    }, nb::arg("of"), nb::arg("distance"), nb::arg("quarter"), nb::arg("caps"), nb::arg("joins"), nb::arg("mitre_limit"), nb::arg("stream").none(), nb::arg("timeout").none());
+    m.def("spatial_simplify", [](geometries const& of, double tolerance, nb::handle stream, seconds timeout) {
+        return ran(manner_of(of, stream, timeout), [=](stream_ref on) { return simplify(on, of, tolerance); });
+    }, nb::arg("of"), nb::arg("tolerance"), nb::arg("stream").none(), nb::arg("timeout").none());
+    m.def("spatial_simplify_coverage", [](geometries const& areas, double tolerance, nb::handle stream, seconds timeout) {
+        return ran(manner_of(areas, stream, timeout), [=](stream_ref on) { return simplify_coverage(on, areas, tolerance); });
+    }, nb::arg("areas"), nb::arg("tolerance"), nb::arg("stream").none(), nb::arg("timeout").none());
     m.def("spatial_clip", [](geometries const& of, std::tuple<double, double, double, double> const& box, nb::handle stream, seconds timeout) {
         auto const& [left, bottom, right, top] = box;
         bounding_box const to{left, bottom, right, top};

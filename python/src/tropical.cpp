@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tropical products of arrays as they are: batched, transposed, on the host or on a device. Shapes are Python's part
-// (kiln/tropical.py).
+// Tropical products of arrays as they are: batched, transposed, on the host or on a device. Shapes are compared here, by what describes the
+// memory; Python (kiln/tropical.py) makes room for results.
 #include "arrays.hpp"
 #include "device_array.hpp"
 #include "gil.hpp"
@@ -63,7 +63,7 @@ matrix matrix_of(array const& a) {
     else if (by_row == 1 || rows == 1) out.as = transposed::yes, out.ld = columns == 1 ? std::max<std::int64_t>(rows, 1) : by_column;
     else throw error{errc::invalid_argument, std::string{a.argument()} + " has neither its rows nor its columns in order: pass a contiguous copy"};
     if (out.ld < (out.as == transposed::yes ? rows : columns))
-        throw error{errc::invalid_argument, std::string{a.argument()} + " overlaps itself: pass a contiguous copy"};
+        throw error{errc::invalid_argument, std::string{a.argument()} + (out.ld < 0 ? " runs backwards" : " overlaps itself") + ": pass a contiguous copy"};
     for (int i = 0; i < d - 2; ++i) out.extents.push_back(a.extent(i)), out.strides.push_back(a.stride(i));
     return out;
 }
@@ -73,6 +73,27 @@ scalar type_for(array const& a) { return scalar_of(a.type(), a.argument()); }
 void want_same(array const& a, array const& b) {
     if (a.type() == b.type()) return;
     throw error{errc::invalid_argument, std::string{a.argument()} + " is " + a.describe() + ", " + b.argument() + " is " + b.describe() + ": they must be of one type"};
+}
+
+std::vector<std::int64_t> shape_of(array const& a) {
+    std::vector<std::int64_t> out;
+    for (int i = 0; i < a.dimensions(); ++i) out.push_back(a.extent(i));
+    return out;
+}
+
+// errc::invalid_argument unless this is a product of two matrices or batches of them. An object may say another shape than its memory has.
+void want_product(array const& a, array const& b, std::initializer_list<array const*> results) {
+    auto const left = shape_of(a), right = shape_of(b);
+    auto const wrong = [&](array const& of, std::string const& why) {
+        return error{errc::invalid_argument, "product: a is " + a.describe() + ", b is " + b.describe() + (&of != &a ? ", " + std::string{of.argument()} + " is " + of.describe() : "") + ": " + why};
+    };
+    if (left.size() < 2 || right.size() < 2 || left.back() != right[right.size() - 2]) throw wrong(a, "they must be matrices, and a's columns as many as b's rows");
+    std::vector<std::int64_t> const many_left{left.begin(), left.end() - 2}, many_right{right.begin(), right.end() - 2};
+    if (!many_left.empty() && !many_right.empty() && many_left != many_right) throw wrong(a, "their batches must be the same, or one of them a matrix");
+    auto made = many_left.empty() ? many_right : many_left;
+    made.push_back(left[left.size() - 2]), made.push_back(right.back());
+    for (auto const* of : results)
+        if (of != nullptr && shape_of(*of) != made) throw wrong(*of, "that is another shape than the product's");
 }
 
 untyped_product product_for(semiring s, scalar type, bool winners, int device, seconds timeout) {
@@ -233,6 +254,7 @@ void run(array const& first, nb::handle stream, arrays all, Work work, Ended end
             if (a != nullptr && a->on_device())
                 throw error{errc::invalid_argument, std::string{first.argument()} + " is " + first.describe() + ", " + a->argument() + " is " + a->describe() + ": bring them to one place"};
         }
+        if (!stream.is_none()) (void)stream_of(stream);  // what a device would refuse
         auto const done = [&] {
             without_gil const unlocked;
             return work(std::nullopt);
@@ -312,6 +334,7 @@ void product_into(std::string const& name, nb::handle a_object, nb::handle b_obj
     array const a{a_object, "a"}, b{b_object, "b"}, c{c_object, "out"};
     std::optional<array> won;
     if (!winners_object.is_none()) won.emplace(winners_object, "winners");
+    want_product(a, b, {&c, won ? &*won : nullptr});
     want_same(a, b), want_same(a, c), want_writable(c), want_apart(c, {&a, &b}), want_no_item_twice(c);
     auto const am = matrix_of(a), bm = matrix_of(b), cm = matrix_of(c);
     if (cm.as == transposed::yes) throw error{errc::invalid_argument, "out must have its rows in order"};

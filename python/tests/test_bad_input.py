@@ -68,6 +68,8 @@ ROWS = {
     "overlapping": 'raises(kiln.InvalidArgument, "out and x overlap", scan, x, out=Array(pointer=x.at + 4))',
     "in place": "scan(x, out=x)",
     "overlapping sort": 'raises(kiln.InvalidArgument, "out and keys overlap", sort, x, y, out=x, values_out=Array())',
+    "overlapping results": 'raises(kiln.InvalidArgument, "out and values_out overlap", sort, x, y, out=(o := Array()), values_out=o)\no = Array(type="<i8")\npairs = kiln.make_unique_by_key("int32", "int32")\nraises(kiln.InvalidArgument, "out and count overlap", pairs, x, y, out=Array(pointer=o.at), values_out=Array(), count=o)\nraises(kiln.InvalidArgument, "count and values_out overlap", pairs, x, y, out=Array(), values_out=Array(pointer=o.at), count=o)\nraises(kiln.InvalidArgument, "count and x overlap", chosen, x, Array(100, "|b1"), out=y, count=Array(1, "<i8", pointer=x.at))',
+    "overlapping results of NumPy": 'o = numpy.zeros(3, "i4")\nraises(kiln.InvalidArgument, "out and values_out overlap", kiln.radix_sort, numpy.arange(3, dtype="i4"), numpy.arange(3, dtype="i4"), out=o, values_out=o)',
     "values missing": 'raises(kiln.InvalidArgument, "pass values", sort, x, out=y)',
     "values too many": 'raises(kiln.InvalidArgument, "keys alone", unique, x, x, out=y, count=Array(1, "<i8"))',
     "values too few": 'raises(kiln.InvalidArgument, "values has 10 items, keys 100", sort, x, Array(10), out=y, values_out=Array(10))',

@@ -122,6 +122,17 @@ REFUSED = [
     (lambda x: kiln.gather(x, numpy.zeros(1, "u1")), "index: items of uint8; they must be integers of 32 or 64 bits"),
     (lambda x: kiln.radix_sort(x, values_out=x), "values_out is for values"),
     (lambda x: kiln.inclusive_scan(numpy.int32(3)), "x is a int32; pass an array of NumPy's$"),
+    *[(lambda x, sort=sort: sort(x, x, out=(o := numpy.zeros(2 * x.size, "i4"))[: x.size], values_out=o[x.size - 1 : -1]), "out and values_out overlap")
+      for sort in (kiln.radix_sort, kiln.merge_sort, kiln.unique_by_key)],
+    (lambda x: kiln.select(x.astype("i8"), x > 0, out=(o := numpy.zeros(x.size, "i8")), count=o[:1]), "out and count overlap"),
+    (lambda x: kiln.unique_by_key(x, x.astype("i8"), values_out=(o := numpy.zeros(x.size, "i8")), count=o[-1:]), "values_out and count overlap"),
+    *[(lambda x, op=op: kiln.reduce(x.astype("f4"), op), f"'{op}' has no meaning for float32") for op in ("bit_and", "bit_or", "bit_xor")],
+    *[(lambda x, type=type, init=init: kiln.reduce(x.astype(type), init=init), f"init: {words} is no number")
+      for type, init, words in (("f4", "5", "'5'"), ("f8", b"5", "b'5'"), ("f8", 1j, "1j"), ("f8", numpy.complex64(1), ".*"), ("f8", numpy.datetime64("NaT"), ".*NaT.*"),
+                                ("f8", [1], r"\[1\]"), ("f4", object(), ".*object.*"))],
+    (lambda x: kiln.reduce(x > 0, init=2**63), "init: 9223372036854775808 is no bool"),
+    (lambda x: kiln.reduce(x.astype("f8"), init=10**400), "init: .* is no float64"),
+    (lambda x: kiln.reduce(x, init=10**400), "init: .* is no int32"),
 ]
 
 
@@ -137,6 +148,55 @@ def test_types_that_nothing_takes(convert, words):
     for call in (kiln.inclusive_scan, kiln.reduce_sync):
         with pytest.raises(kiln.Unsupported, match=words):
             call(convert(HOST))
+
+
+@pytest.mark.parametrize("call", [lambda r: kiln.merge_sort(r), lambda r: kiln.radix_sort(r), lambda r: kiln.lower_bound(r, r), lambda r: kiln.upper_bound(r, r)])
+def test_records_have_no_order_of_their_own(call):
+    with pytest.raises(kiln.Error, match="records"):
+        call(numpy.zeros(2, [("x", "f4"), ("y", "f4")]))
+
+
+def test_nothing_is_written_where_results_overlap():
+    keys, out = numpy.array([3, 1, 2], "i4"), numpy.full(3, 7, "i4")
+    with pytest.raises(kiln.InvalidArgument):
+        kiln.radix_sort(keys, keys, out=out, values_out=out)
+    assert out.tolist() == [7, 7, 7]
+
+
+@pytest.mark.parametrize("init", [2, 2.0, True, numpy.int64(2), numpy.float64(2), numpy.array(2, "u1"), numpy.float16(2)])
+def test_numbers_that_a_fold_begins_with(init):
+    for type in ("i4", "f4", "f8"):
+        assert kiln.reduce(numpy.ones(3, type), init=init).tolist() == [3 + int(init)]
+
+
+def test_the_first_item_has_the_type_of_the_others():
+    from kiln._arrays import item_bytes
+
+    for given in (3, numpy.float64(3), numpy.int8(3), numpy.float32(3)):
+        assert item_bytes(given, "float32") == numpy.float32(3).tobytes()
+    assert item_bytes(numpy.int64(-3), "int32") == numpy.int32(-3).tobytes()
+    with pytest.raises(kiln.InvalidArgument, match="does not fit"):
+        item_bytes(numpy.int64(1 << 40), "int32")
+
+
+def test_streams_are_looked_at_here_too():
+    x = numpy.arange(3)
+    calls = (lambda s: kiln.reduce(x, stream=s), lambda s: kiln.inclusive_scan(x, stream=s), lambda s: kiln.exclusive_scan(x, stream=s), lambda s: kiln.radix_sort(x, stream=s),
+             lambda s: kiln.merge_sort(x, stream=s), lambda s: kiln.gather(x, x, stream=s), lambda s: kiln.select(x, x > 0, stream=s), lambda s: kiln.unique_by_key(x, stream=s),
+             lambda s: kiln.lower_bound(x, x, stream=s), lambda s: kiln.upper_bound(x, x, stream=s), lambda s: kiln.segmented_reduce(x, x, stream=s),
+             lambda s: kiln.tropical.product(numpy.ones((2, 2)), numpy.ones((2, 2)), stream=s))
+    for call in calls:
+        with pytest.raises(TypeError, match="stream must be an int or an object with __cuda_stream__"):
+            call("x")
+        call(7)
+
+
+def test_a_nan_has_a_place_of_every_order():
+    """As of `a < b`, which is never true of it."""
+    items = numpy.array([1.0, 2.0, 3.0])
+    for op, sorted in (("less", items), ("greater", items[::-1].copy())):
+        assert kiln.lower_bound(sorted, numpy.array([numpy.nan, 2.0]), op).tolist() == [0, 1]
+        assert kiln.upper_bound(sorted, numpy.array([numpy.nan, 2.0]), op).tolist() == [3, 2]
 
 
 @pytest.mark.parametrize("type", ["i4", "f8", "u1"])

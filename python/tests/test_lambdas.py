@@ -38,7 +38,7 @@ OF_INTEGERS = [
 ]
 
 
-def results(operators, type, values):
+def results(operators, type, values, folder):
     """Of every operator for every pair, by the text it became, compiled for the host."""
     compiler = shutil.which("c++") or shutil.which("g++")
     if compiler is None:
@@ -50,18 +50,26 @@ def results(operators, type, values):
         program += (made.text if made.form == "expression" else f"{made.name}(a, b)") + "; }\n}\n"
     program += f"int main() {{ {type} const all[] = {{{', '.join(map(str, values))}}};\nfor (auto a : all) for (auto b : all) {{\n"
     program += "".join(f'    std::printf("%.17g\\n", double(of{i}::call(a, b)));\n' for i in range(len(operators))) + "}}\n"
-    return compiler, program
+    (folder / "all.cpp").write_text(program)
+    subprocess.run([compiler, "-std=c++17", "-o", folder / "all", folder / "all.cpp"], check=True)
+    return [float(line) for line in subprocess.run([folder / "all"], capture_output=True, text=True, check=True).stdout.split()]
 
 
 @pytest.mark.parametrize("type, operators", [("long long", OPERATORS + OF_INTEGERS), ("double", OPERATORS)])
 def test_they_compute_what_python_does(type, operators, tmp_path):
     values = NUMBERS if type == "long long" else [n + 0.25 for n in NUMBERS]
-    compiler, program = results(operators, type, values)
-    (tmp_path / "all.cpp").write_text(program)
-    subprocess.run([compiler, "-std=c++17", "-o", tmp_path / "all", tmp_path / "all.cpp"], check=True)
-    seen = [float(line) for line in subprocess.run([tmp_path / "all"], capture_output=True, text=True, check=True).stdout.split()]
-    wanted = [float(by(a, b)) for a, b in itertools.product(values, values) for by in operators]
-    assert seen == wanted
+    seen = results(operators, type, values, tmp_path)
+    assert seen == [float(by(a, b)) for a, b in itertools.product(values, values) for by in operators]
+
+
+def test_decimals_are_divided_as_python_does(tmp_path):
+    values, operators = [0.1, 1.0, 6.0, 0.3, -0.1, -7.5, 2.0], [lambda a, b: a // b, lambda a, b: a % b]
+    assert results(operators, "double", values, tmp_path) == [by(a, b) for a, b in itertools.product(values, values) for by in operators]
+
+
+def test_negative_numbers_stay_negative_beside_unsigned_ones(tmp_path):
+    values, operators = [5, 200], [lambda a, b: a // -2, lambda a, b: a % -3]
+    assert results(operators, "unsigned", values, tmp_path) == [by(a, b) for a, b in itertools.product(values, values) for by in operators]
 
 
 def test_they_are_values():
@@ -92,6 +100,29 @@ def test_two_on_a_line():
 def test_the_real_compiler_takes_them():
     needs = [kiln.spec("inclusive_scan", "int32", kiln.op(lambda a, b: (a + b) % 7)), kiln.spec("transform", "float32", kiln.op(lambda a, s: a / s, s=2.0))]
     report = kiln.Plan("lambdas", needs, archs=["sm_90"]).ensure_warm(300)
+    assert report, str(report) + "".join(c.log for c in report.cold)
+
+
+# Each of what a constant, a helper or a choice becomes; few, for each is compiled.
+OF_SMALL_FLOATS = [
+    kiln.spec("inclusive_scan", "float16", lambda a, b: a % b + a // 3 + abs(a * b - b * 2 + 1) / 7),
+    kiln.spec("inclusive_scan", "float16", lambda a, b: max(a, 0) + (a if a > 0 else b) * 0.5 + abs(b)),
+    kiln.spec("inclusive_scan", "bfloat16", kiln.op(lambda a, b, s: min(a * 2 + b, s), s=2.5)),
+    kiln.spec("select", "bfloat16", lambda a: a > 0),
+    kiln.spec("transform", "bfloat16", "float32", pickle.loads(pickle.dumps(kiln.op(lambda a: a % 3)))),
+    kiln.spec("merge_sort", "float16", lambda a, b: a * 2 < b * 2),
+]
+
+
+def test_the_real_compiler_takes_them_of_small_floats():
+    report = kiln.Plan("small floats", OF_SMALL_FLOATS, archs=["sm_90"]).ensure_warm(600)
+    assert report, str(report) + "".join(c.log for c in report.cold)
+
+
+def test_records_with_equal_words_are_different_types():
+    small, large = numpy.dtype([("x", "f4"), ("y", "f4")]), numpy.dtype([("x", "f8"), ("y", "f8")])
+    needs = [kiln.spec("transform", small, large, kiln.op("{a.x, a.y}")), kiln.spec("merge_sort", small, large, kiln.op(lambda a, b: a.x < b.x)), kiln.spec("transform", small, small, kiln.op("{a.y, a.x}"))]
+    report = kiln.Plan("records", needs, archs=["sm_90"]).ensure_warm(300)
     assert report, str(report) + "".join(c.log for c in report.cold)
 
 

@@ -177,6 +177,52 @@ def test_other_rows(place):
     assert len(spatial.clip_by_rect(there(LINES, place), (0, 0, 1, 1))) == 4
 
 
+def test_shapes_of_rows(place):
+    areas, lines = there(SQUARES, place), there(LINES, place)
+    wide = spatial.buffer(lines, 1.0, caps="flat")
+    assert wide.family == "multipolygon" and numpy.allclose(host(spatial.area(wide)), [8 * 2**0.5, 8 * 2**0.5, numpy.nan, 2 * 2**0.5], equal_nan=True)
+    assert numpy.allclose(host(spatial.area(spatial.buffer(areas, 1.0, joins="mitre"))), [16, 16, numpy.nan, 0], equal_nan=True)
+    assert numpy.allclose(host(spatial.area(spatial.buffer(areas, -0.5)))[:2], [1, 1])
+    inside = spatial.clip(lines, areas)
+    assert inside.family == "multilinestring" and len(inside) == 4
+    assert numpy.allclose(host(spatial.length(inside)), [8**0.5, 8**0.5, numpy.nan, 0], equal_nan=True)
+    bent = there(["LINESTRING (0 0, 1 0.1, 2 0)", None, "LINESTRING (0 0, 1 1, 1 0, 0 0)"], place)
+    assert spatial.simplify(bent, 5.0).to_wkt_sync() == ["MULTILINESTRING ((0 0, 2 0))", "NULL", "MULTILINESTRING EMPTY"]
+    shared = there(["POLYGON ((0 0, 2 0, 2.1 1, 2 2, 0 2, 0 0))", None, "POLYGON ((2 0, 4 0, 4 2, 2 2, 2.1 1, 2 0))",
+                    "POLYGON ((6 0, 6.25 0, 6 0.25, 6 0))"], place)
+    sizes = host(spatial.area(spatial.simplify_coverage(shared, 0.5)))
+    assert numpy.array_equal(sizes, [4, numpy.nan, 4, 0.03125], equal_nan=True)  # and none vanishes
+    assert spatial.simplify_coverage(shared, 0.05).to_wkt_sync()[1] == "NULL"
+    assert len(spatial.simplify_coverage([], 0.5)) == 0
+    with pytest.raises(kiln.Unsupported, match="simplify_coverage: polygons and multipolygons are needed"):
+        spatial.simplify_coverage(lines, 0.5)
+    with pytest.raises(kiln.InvalidArgument, match="a tolerance of -1"):
+        spatial.simplify_coverage(shared, -1)
+    assert numpy.allclose(host(spatial.area(spatial.convex_hull(bent))), [0.1, numpy.nan, 0.5], equal_nan=True)
+    assert numpy.allclose(host(spatial.area(spatial.envelope(bent))), [0.2, numpy.nan, 1], equal_nan=True)
+    assert numpy.allclose(host(spatial.length(spatial.boundary(areas))), [8, 8, numpy.nan, 0], equal_nan=True)
+    assert host(spatial.join_any(spatial.point_on_surface(areas), areas, "within")).tolist() == [1, 1, 0, 0]
+    bow_tie = there(["POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))", *SQUARES], place)
+    assert host(spatial.is_valid(bow_tie)).tolist() == [0, 1, 1, 1, 1]
+    on_grid = spatial.overlay_row_by_row(areas, there(["POLYGON ((0.3 0.3, 9 0.3, 9 9, 0.3 9, 0.3 0.3))"] * 4, place), grid=0.25)
+    assert host(spatial.area(on_grid)).tolist()[:2] == [1.75**2, 2 * 1.75]
+
+
+def test_rows_at_one_place_know_nothing_of_each_other(place):
+    """Thousands of them: what is held against each other is what belongs together."""
+    one, two = there([SQUARES[0]] * 4000, place), there(["POLYGON ((1 1, 3 1, 3 3, 1 3, 1 1))"] * 4000, place)
+    assert set(host(spatial.area(spatial.overlay_row_by_row(one, two))).tolist()) == {1.0}
+    assert host(spatial.is_valid(one)).sum() == 4000
+
+
+def test_overlaps_are_from_0_to_1(place):
+    """Of a sliver areas are noise, and so is their quotient."""
+    corners = ["-2.220446049250313e-16 5", "-1.2000000000000002 3.4", "-0.6000000000000003 4.2"]
+    one, other = (f"POLYGON (({', '.join([*c, c[0]])}))" for c in (corners, corners[1:] + corners[:1]))
+    found = host(spatial.iou(there([one] * 2, place), there([one, other], place)))
+    assert (found >= 0).all() and (found <= 1).all()
+
+
 def random_areas(n, seed):
     """Stars around random points: valid, and many of them over each other."""
     rng = numpy.random.default_rng(seed)
@@ -572,6 +618,7 @@ def test_names_of_files_need_be_no_text(tmp_path):
 WRONG = {
     "box has 3 numbers": lambda: spatial.clip_by_rect(SQUARES, (0, 0, 1)),
     "count is a str": lambda: spatial.nearest(SQUARES, SQUARES, "x"),
+    "caps is 'butt'; it is one of round, flat, square": lambda: spatial.buffer(LINES, 1.0, caps="butt"),
 }
 
 

@@ -31,6 +31,10 @@ def test_structs_are_laid_out_as_c_does():
         kiln.struct("p", "string s;")
     with pytest.raises(kiln.InvalidArgument, match="between 1 and 32"):
         kiln.struct("p", "double d[5];")
+    for call in (lambda: kiln.struct("p", "float class;"), lambda: kiln.struct("p", "float 1x;"), lambda: kiln.struct("class", "float x;"),
+                 lambda: kiln.spec("gather", numpy.dtype([("class", "f4")]))):
+        with pytest.raises(kiln.InvalidArgument, match="is no word that C\\+\\+ would take"):
+            call()
 
 
 def test_a_bundle_is_all_a_program_needs(tmp_path, python):
@@ -40,11 +44,46 @@ def test_a_bundle_is_all_a_program_needs(tmp_path, python):
     assert python(text).stdout == "True bundle\n"
 
 
+def test_a_build_that_fails_leaves_the_bundle_as_it_was(tmp_path):
+    file = tmp_path / "good.kiln"
+    good, bad = kiln.Unit("saxpy", SAXPY), kiln.Unit("bad", 'extern "C" __global__ void bad() { nonsense; }')
+    kiln.build(file, [good], archs=["sm_90"])
+    before = file.read_bytes()
+    with pytest.raises(kiln.CompileFailed, match="nonsense"):
+        kiln.build(file, [kiln.Unit("other", SAXPY.replace("saxpy", "other")), bad], archs=["sm_90"])
+    assert file.read_bytes() == before and os.listdir(tmp_path) == ["good.kiln"]
+    with pytest.raises(kiln.CompileFailed):
+        kiln.build(tmp_path / "new.kiln", [good, bad], archs=["sm_90"])
+    assert os.listdir(tmp_path) == ["good.kiln"]
+
+
+def test_architectures_that_cannot_be(tmp_path):
+    with pytest.raises(TypeError, match=r"archs\[0\] is a int; it must be a str"):
+        kiln.build(tmp_path / "x.kiln", [kiln.Unit("saxpy", SAXPY)], archs=[90])
+    (tmp_path / "x.profile").touch()
+    with pytest.raises(TypeError, match=r"archs\[1\] is a int; it must be a str"):
+        kiln.replay(tmp_path / "x.profile", archs=["sm_80", 90], bundle=tmp_path / "x.kiln")
+    if not pathlib.Path("/dev/nvidiactl").exists():
+        with pytest.raises(kiln.NoDevice, match="driver"):
+            kiln.build(tmp_path / "x.kiln", [kiln.Unit("saxpy", SAXPY)], archs=["sm_90", "native"])
+
+
+def test_the_other_byte_order_is_no_type():
+    for call in (lambda type: kiln.spec("reduce", type), lambda type: kiln.make_reduce(type)):
+        with pytest.raises(kiln.Unsupported, match="other byte order"):
+            call(numpy.dtype(">i4"))
+
+
 def test_settings(python):
     python("""import kiln, os
+import pathlib
+kiln.configure(workers=4, compile_timeout='60', max_size='5G', worker_memory=2**30, gpu_pool_limit='512MiB', cuda_path=pathlib.Path('/x'))
+assert (os.environ['KILN_WORKERS'], os.environ['KILN_CUDA_PATH']) == ('4', '/x')
+kiln.configure(workers=None, cuda_path=None)
 kiln.configure(bundle_key='release.pem.pub', readonly=True)
 assert (os.environ['KILN_BUNDLE_KEY'], os.environ['KILN_READONLY']) == ('release.pem.pub', '1')
-for wrong in ({'jit': 'maybe'}, {'execution_mode': 'tpu'}, {'readonly': 'perhaps'}, {'cache_mode': 1}):
+for wrong in ({'jit': 'maybe'}, {'execution_mode': 'tpu'}, {'readonly': 'perhaps'}, {'cache_mode': 1}, {'workers': -1}, {'workers': True}, {'workers': 1.5},
+              {'max_size': '12 parsecs'}, {'worker_memory': 'much'}, {'compile_timeout': 'soon'}, {'compile_timeout': 0}, {'cuda_path': 5}):
     try: kiln.configure(**wrong)
     except kiln.InvalidArgument as why: assert 'it can be' in str(why), why
     else: raise AssertionError(wrong)
@@ -195,7 +234,7 @@ def test_what_ships_is_listed():
 def test_the_library_refuses_what_configure_refuses(python):
     from kiln import _bundles
 
-    wrong = {f"KILN_{name.upper()}": "nonsense" for name in _bundles._CAN_BE}
+    wrong = {f"KILN_{name.upper()}": "nonsense" for name in (*_bundles._CAN_BE, *_bundles._LEAST, *_bundles._SIZES)}
     told = subprocess.run([_bundles.command(), "doctor"], capture_output=True, text=True, env={**os.environ, **wrong})
     for name in wrong:
         assert f"{name}: 'nonsense' is not" in told.stdout + told.stderr

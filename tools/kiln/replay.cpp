@@ -21,6 +21,7 @@ struct replay_arguments {
     std::string bundle;
     std::string sign;
     int jobs = 0;
+    bool complete = false;
     bool as_json = false;
 };
 
@@ -47,6 +48,10 @@ int run(replay_arguments const& a) {
             complain("--sign is for bundles; 'kiln capsule build --sign' signs what comes of a record");
             return misused;
         }
+        if (a.complete) {
+            complain("--complete is for bundles, and records of 'kiln run' give none");
+            return misused;
+        }
         return replay_foreign(
             {.records = a.profiles, .archs = a.archs, .output = a.bundle, .jobs = a.jobs, .as_json = a.as_json});
     }
@@ -70,7 +75,7 @@ int run(replay_arguments const& a) {
     base::stopwatch const watch;
     auto const stale = make_all(e, things, "replay");
     auto const ms = watch.ms();
-    bool const writes = !a.bundle.empty() && stale < things.size();
+    bool const writes = !a.bundle.empty() && (a.complete ? stale == 0 : stale < things.size());
     if (writes) write_bundle(e, things, a.bundle, a.sign).value();
     write_all(e);
     // A recipe that cannot be made any more is no reason to fail: the program it was recorded of has moved on.
@@ -108,6 +113,7 @@ void add_replay(CLI::App& root, std::vector<command>& commands) {
     app->add_option("PROFILE", arguments->profiles, "profiles")->required();
     app->add_option("--arch,-a", arguments->archs, "architectures")->delimiter(',');
     app->add_option("-o,--output", arguments->bundle, "bundle to write");
+    app->add_flag("--complete", arguments->complete, "a bundle of everything, or none");
     app->add_option("--sign", arguments->sign, "private key");
     app->add_option("--jobs,-j", arguments->jobs, "compile processes")->check(CLI::Range(0, 1024));
     app->add_flag("--json", arguments->as_json, "JSON on stdout");
