@@ -49,17 +49,26 @@ std::size_t letters_apart(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string page_text(std::string const& page) {
+namespace {
+
+std::string_view page_called(std::string_view name) {
     for (auto const& file : embedded::cli_docs()) {
-        if (file.name == page + ".md") return std::string{file.data};
+        if (file.name.ends_with(".md") && file.name.substr(0, file.name.size() - 3) == name) return file.data;
     }
-    return fmt::format("no page '{}' in this build\n", page);
+    return {};
+}
+
+}  // namespace
+
+std::string page_text(std::string const& page) {
+    auto const text = page_called(page);
+    return text.empty() ? fmt::format("no page '{}' in this build\n", page) : std::string{text};
 }
 
 std::string summary_of(std::string const& page) {
-    auto const text = page_text(page);
+    auto const text = page_called(page);
     auto const from = text.find_first_not_of('\n', text.find('\n'));
-    return from == text.npos ? std::string{} : text.substr(from, text.find('\n', from) - from);
+    return std::string{from == text.npos ? std::string_view{} : text.substr(from, text.find('\n', from) - from)};
 }
 
 CLI::App* add_command(CLI::App& parent, std::string const& name, std::string const& page) {

@@ -5,43 +5,58 @@
 
 #include <kiln/version.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 namespace {
 
-void add_all(CLI::App& root, std::vector<kiln::cli::command>& commands) {
-    using namespace kiln::cli;
-    add_demo(root, commands);
-    add_doctor(root, commands);
-    add_compile(root, commands);
-    add_build(root, commands);
-    add_merge(root, commands);
-    add_inspect(root, commands);
-    add_verify(root, commands);
-    add_key(root, commands);
-    add_cache(root, commands);
-    add_remote(root, commands);
-    add_explain(root, commands);
-    add_list(root, commands);
-    add_bench(root, commands);
-    add_calibrate(root, commands);
-    add_events(root, commands);
-    add_warm(root, commands);
-    add_run(root, commands);
-    add_audit(root, commands);
-    add_capsule(root, commands);
-    add_record(root, commands);
-    add_replay(root, commands);
-    add_profile(root, commands);
-    add_spatial(root, commands);
-    add_status(root, commands);
-    add_trace(root, commands);
-    add_config(root, commands);
-    add_help(root, commands);
-    add_manual(root, commands);
-    add_completion(root, commands);
+using adding = void (*)(CLI::App&, std::vector<kiln::cli::command>&);
+
+constexpr std::pair<std::string_view, adding> all[] = {
+    {"demo", kiln::cli::add_demo},
+    {"doctor", kiln::cli::add_doctor},
+    {"compile", kiln::cli::add_compile},
+    {"build", kiln::cli::add_build},
+    {"merge", kiln::cli::add_merge},
+    {"inspect", kiln::cli::add_inspect},
+    {"verify", kiln::cli::add_verify},
+    {"key", kiln::cli::add_key},
+    {"cache", kiln::cli::add_cache},
+    {"remote", kiln::cli::add_remote},
+    {"explain", kiln::cli::add_explain},
+    {"list", kiln::cli::add_list},
+    {"bench", kiln::cli::add_bench},
+    {"calibrate", kiln::cli::add_calibrate},
+    {"events", kiln::cli::add_events},
+    {"warm", kiln::cli::add_warm},
+    {"run", kiln::cli::add_run},
+    {"audit", kiln::cli::add_audit},
+    {"capsule", kiln::cli::add_capsule},
+    {"record", kiln::cli::add_record},
+    {"replay", kiln::cli::add_replay},
+    {"profile", kiln::cli::add_profile},
+    {"spatial", kiln::cli::add_spatial},
+    {"status", kiln::cli::add_status},
+    {"trace", kiln::cli::add_trace},
+    {"config", kiln::cli::add_config},
+    {"help", kiln::cli::add_help},
+    {"manual", kiln::cli::add_manual},
+    {"completion", kiln::cli::add_completion},
+};
+// These speak of the others.
+constexpr std::array<std::string_view, 3> about_all{"help", "manual", "completion"};
+
+// The one that is named, where one is: a program that others wait for spends no millisecond on what it does not need.
+void add_commands(CLI::App& root, std::vector<kiln::cli::command>& commands, std::string_view named) {
+    auto const only = std::ranges::find(all, named, &std::pair<std::string_view, adding>::first);
+    if (only != std::end(all) && std::ranges::find(about_all, named) == about_all.end())
+        return only->second(root, commands);
+    for (auto const& [name, add] : all) add(root, commands);
 }
 
 // An option takes one value each time it is given, and not an empty one: what follows is a file, and not swallowed.
@@ -64,10 +79,7 @@ int run_command(int count, char** arguments) {
     root.fallthrough(false);
 
     std::vector<command> commands;
-    // 'kiln run' stands in front of programs that others wait for: not a millisecond for what it does not need.
-    bool const only_run = count > 1 && std::string_view{arguments[1]} == "run";
-    if (only_run) add_run(root, commands);
-    else add_all(root, commands);
+    add_commands(root, commands, count > 1 ? arguments[1] : "");
     take_one_value_each(root);
     if (auto const option = option_without_value(root, count, arguments); !option.empty())
         throw misuse{fmt::format("{}= has no value; give it one, or leave it out", option)};

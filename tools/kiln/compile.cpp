@@ -3,6 +3,7 @@
 #include "base/files.hpp"
 #include "compile/reproduction.hpp"
 #include "engine/engine_state.hpp"
+#include "engine/thread_role.hpp"
 #include "keeping.hpp"
 #include "misuse.hpp"
 #include "named_toolkit.hpp"
@@ -88,10 +89,11 @@ void run_all(std::vector<compile_item>& items, engine& e, std::shared_ptr<progre
         if (auto const asked = e.internals().order_for(*i.of, i.for_target))
             e.internals().requests->raise(engine_detail::identity_of(asked->subject), priority::blocking);
     }
+    // And for every compile, whichever of them is looked at first: counted here, and by nobody else.
+    engine_detail::role_scope const here{{.what = engine_detail::thread_role::kind::background}};
     for (std::size_t n = 0; n < items.size(); ++n) {
         base::stopwatch const watch;
         auto answer = waiting[n].wait_sync(std::chrono::hours{24});
-        // Whoever runs this waits for every compile, though the program asks for all at once.
         if (!answer || answer->from == provenance::compiled) e.internals().requests->count_blocked(watch.ns());
         items[n].answer = std::move(answer);
     }
