@@ -24,12 +24,12 @@ store::~store() {
 }
 
 void store::add_tier(std::shared_ptr<tier> more) {
-    base::no_fork_meanwhile const whole;  // a slot has mutexes of its own
-    std::lock_guard const lock{state_->mutex};
+    auto const fresh = state_->slot_for(std::move(more));  // before the lock: it has mutexes of its own
     // Asked apart from the others, so its place among them does not matter, and it costs nothing until it is asked.
-    if (more->traits().answers_later) return state_->append(std::move(more));
-    if (state_->bundles_open) state_->append(more);
-    state_->extra.push_back(std::move(more));
+    bool const is_apart = fresh->what->traits().answers_later;
+    std::lock_guard const lock{state_->mutex};
+    if (is_apart || state_->bundles_open) state_->append(fresh);
+    else state_->extra.push_back(fresh);
 }
 
 found store::peek(address const& at, expectation const& expected) {

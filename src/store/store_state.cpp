@@ -77,9 +77,9 @@ void store::state::assemble() {
     current = std::move(made);
 }
 
-void store::state::append(std::shared_ptr<tier> t) {
+void store::state::append(std::shared_ptr<slot> const& s) {
     auto more = std::make_shared<slots>(*current);
-    more->push_back(slot_for(std::move(t)));
+    more->push_back(s);
     current = std::move(more);
 }
 
@@ -102,7 +102,9 @@ std::shared_ptr<slots const> store::state::tiers() {
     auto opened = open_bundles(
         {.paths = options.bundles, .beside_program = options.bundle_beside_program, .trusted_key = options.trusted_key},
         *events);
-    base::no_fork_meanwhile const whole;  // a slot has mutexes of its own
+    slots
+        fresh;  // made before the lock and, where they come too late, destroyed after it: they have mutexes of their own
+    for (auto const& b : opened.bundles) fresh.push_back(slot_for(b));
     std::lock_guard const lock{mutex};
     if (bundles_open) return current;
     bundles_open = true;
@@ -111,8 +113,9 @@ std::shared_ptr<slots const> store::state::tiers() {
     }
     refused_bundles = std::move(opened.refused);
     bundles = std::move(opened.bundles);
-    for (auto const& b : bundles) append(b);
-    for (auto const& t : extra) append(t);
+    for (auto const& s : fresh) append(s);
+    for (auto const& s : extra) append(s);
+    extra.clear();
     return current;
 }
 

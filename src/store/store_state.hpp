@@ -65,7 +65,7 @@ struct store::state : std::enable_shared_from_this<store::state> {
     [[nodiscard]] std::shared_ptr<slots const> open_tiers();
     void assemble();
     [[nodiscard]] std::shared_ptr<slot> slot_for(std::shared_ptr<tier> t);
-    void append(std::shared_ptr<tier> t);
+    void append(std::shared_ptr<slot> const& s);
     [[nodiscard]] bool is_passed_over(slot const& s) const;
     [[nodiscard]] std::vector<std::shared_ptr<slot>> far_tiers();
     [[nodiscard]] lookup ask(slot& s, address const& at, expectation const& expected);
@@ -108,7 +108,7 @@ struct store::state : std::enable_shared_from_this<store::state> {
     std::shared_ptr<slots const> current;
     std::vector<std::shared_ptr<bundle_tier>> bundles;
     std::vector<refused_bundle> refused_bundles;
-    std::vector<std::shared_ptr<tier>> extra;
+    slots extra;  // behind the bundles, once they are open
     bool bundles_open = false;
     bool told = false;
     statistics sum;      // since the start
