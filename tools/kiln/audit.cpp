@@ -1,64 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 
-#include "audit/judgement.hpp"
+#include "audit_health.hpp"
+#include "audit_judged.hpp"
 #include "audit_lines.hpp"
-#include "audit_run.hpp"
+#include "audit_object.hpp"
 #include "base/files.hpp"
-#include "base/text.hpp"
 
-#include <array>
-#include <fcntl.h>
 #include <stdio_ext.h>
-#include <unistd.h>
 
 namespace kiln::cli {
 
 namespace {
 
-// One line, also to readers who end lines at U+0085, U+2028 and U+2029 (Python's splitlines): they stand in strings alone, where they may
-// be written so.
-template <class Json>
-std::string json_line(Json const& data) {
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 3> ends{
-        {{"\xC2\x85", "\\u0085"}, {"\xE2\x80\xA8", "\\u2028"}, {"\xE2\x80\xA9", "\\u2029"}}};
-    auto out = base::json_text(data);
-    for (auto const& [end, written] : ends)
-        for (auto at = out.find(end); at != out.npos; at = out.find(end, at)) out.replace(at, end.size(), written);
-    return out + "\n";
-}
-
-constexpr int broken = 3;         // judged, and not kept
-constexpr int not_judgeable = 4;  // judged, and no answer: CI never passes because nothing was recorded
-
 struct audit_arguments {
     audit_run run;
     std::string html, perfetto, budget_file, fail_on, step;
     bool as_json = false, expect_gpu = false;
+
+    [[nodiscard]] judged_how how() const { return {.step = step, .expect_gpu = expect_gpu}; }
 };
-
-struct loaded {
-    audit::recording recording;
-    audit::model model;
-    audit::audit_result result;
-};
-
-// A recording that was made just now has no lines for its native frames yet.
-enum class recorded { now, before };
-
-// The recording outlives the model: the model points into it.
-std::unique_ptr<loaded> judge(audit::recording recording, audit_arguments const& a, audit::budget const& b) {
-    auto out = std::make_unique<loaded>();
-    out->recording = std::move(recording);
-    out->model = audit::model_of(out->recording, {.step = a.step});
-    out->result = audit::audit(out->model, b.apply({.expect_gpu = a.expect_gpu, .numbers = {}}));
-    audit::allow(b, out->result);
-    return out;
-}
-
-std::unique_ptr<loaded> load(std::filesystem::path const& from, audit_arguments const& a, audit::budget const& b) {
-    return judge(audit::read_recording(from).value(), a, b);
-}
 
 audit::budget read_budget(std::string const& file) {
     if (file.empty()) return {};
@@ -104,22 +65,6 @@ int judged(audit_arguments const& a, audit::budget const& b, audit::report_input
     return out;
 }
 
-// Whether what the program wrote last was a whole line. Of a pipe nobody knows.
-bool is_at_line_start() {
-    auto const at = ::lseek(STDOUT_FILENO, 0, SEEK_CUR);
-    if (at <= 0) return at == 0;
-    auto const file = base::open_file("/proc/self/fd/1", O_RDONLY | O_NONBLOCK);
-    char last = 0;
-    return file && ::pread(file->get(), &last, 1, at - 1) == 1 && last == '\n';
-}
-
-// The program owns standard output; our object is its last line.
-template <class Json>
-void print_last(Json const& data, recorded when) {
-    print((when == recorded::now && !is_at_line_start() ? "\n" : "") + json_line(data));
-    finish_output();
-}
-
 // Who reads JSON is told there, too, why there is nothing else to read.
 json no_report(std::string const& why) {
     return {{"format", "kiln-audit"}, {"version", 1},           {"verdict", "it cannot be judged: " + why},
@@ -127,19 +72,8 @@ json no_report(std::string const& why) {
 }
 json no_difference(std::string const& why) { return {{"broken", nullptr}, {"why_not", why}}; }
 
-// What goes wrong is told at the end of the command line.
-template <class Work, class Object>
-int with_object_on_failure(bool as_json, Object const& object, Work const& work) {
-    try {
-        return work();
-    } catch (std::exception const& e) {
-        if (as_json) print(json_line(object(audit::plain_text(e.what()))));
-        throw;
-    }
-}
-
 // Writes what was asked for and tells the rest. `from` is empty where there is nothing to read: that was said.
-int report_on(loaded const& all, std::filesystem::path const& from, audit_arguments const& a, recorded when) {
+int report_on(judged_recording const& all, std::filesystem::path const& from, audit_arguments const& a, recorded when) {
     auto const b = read_budget(a.budget_file);
     bool const is_kept = !from.empty() && (when == recorded::before || !a.run.keep.empty());
     audit::report_input in{
@@ -170,45 +104,12 @@ void check_outputs(audit_arguments const& a) {
 
 int report(std::filesystem::path const& from, audit_arguments const& a) {
     check_outputs(a);
-    return report_on(*load(from, a, read_budget(a.budget_file)), from, a, recorded::before);
-}
-
-void check_place(recording_place const& place) {
-    if (place.was_replaced())
-        throw error{errc::not_found, place.path().native() + ": the program put something else in its place"};
-}
-
-// What was recorded just now. Where that went away, or there never was a place for it, all that is known is how the program was run, and why
-// there is no more: that is a report as well, for who reads the object or the page.
-struct recorded_run {
-    audit::recording all;
-    std::string why_none;
-};
-recorded_run read_run(recording_place const& place, std::string const& about) {
-    recorded_run out{.all = {}, .why_none = place.why_none()};
-    if (out.why_none.empty()) {
-        try {
-            check_place(place);
-            out.all = audit::read_recording(place.path()).value();
-            if (out.all.has_end) return out;
-        } catch (error const& e) {
-            complain("audit: no report: " + e.message());
-            out.why_none = e.message();
-        }
-    }
-    out.all.about = about;  // it could not be written, or is gone again
-    if (out.why_none.empty()) return out;
-    auto known = json::parse(about, nullptr, false);
-    if (!known.is_object()) known = json::object();
-    known["not_recorded"] = out.why_none;
-    out.all = {};
-    out.all.about = base::json_text(known);
-    return out;
+    return report_on(*read_and_judge(from, a.how(), read_budget(a.budget_file)), from, a, recorded::before);
 }
 
 // Of a program that has ended: whatever becomes of the report, how it ended is told.
 int report_of_run(recording_place const& place, std::string const& about, audit_arguments const& a) {
-    std::unique_ptr<loaded> all;
+    std::unique_ptr<judged_recording> all;
     bool is_there = true;
     std::string why;
     try {
@@ -218,7 +119,7 @@ int report_of_run(recording_place const& place, std::string const& about, audit_
             look_up_lines(place.path(), run.all);
             keep_sources(place.path(), run.all);
         }
-        all = judge(std::move(run.all), a, read_budget(a.budget_file));
+        all = judge(std::move(run.all), a.how(), read_budget(a.budget_file));
     } catch (std::exception const& e) {
         why = audit::plain_text(e.what());
         complain("audit: no report: " + why);
@@ -339,8 +240,8 @@ int print_rules(std::string const& id, bool as_checklist, bool as_json) {
 }
 
 int print_diff(std::string const& before, std::string const& after, bool force, bool as_json) {
-    auto const a = load(before, {}, {});
-    auto const b = load(after, {}, {});
+    auto const a = read_and_judge(before);
+    auto const b = read_and_judge(after);
     audit::report_input const one{.m = a->model, .result = a->result, .recording = before, .files = {}},
         two{.m = b->model, .result = b->result, .recording = after, .files = {}};
     // A run without the GPU can be compared with one that had it.
@@ -362,162 +263,6 @@ int print_diff(std::string const& before, std::string const& after, bool force, 
     else
         for (auto const& line : found->lines) print(audit::plain_text(line) + "\n");
     return found->broken ? broken : ok;
-}
-
-struct health_arguments {
-    std::vector<std::string> recordings, program;
-    std::string baseline, write_baseline;
-    bool as_json = false;
-};
-
-// What a test suite is held to; a baseline of old says nothing of what it was measured.
-struct health_baseline {
-    double share = 0;
-    std::string of;
-};
-result<health_baseline> read_baseline(std::string const& file) {
-    KILN_TRY(auto const text, base::read_file(file));
-    auto const data = text ? json::parse(base::as_text(*text), nullptr, false) : json{};
-    if (!data.is_object() || !data.contains("gpu_share") || !data["gpu_share"].is_number())
-        return fail(errc::invalid_argument, "{}: no baseline; --write-baseline makes one", file);
-    health_baseline out{.share = data["gpu_share"].get<double>(), .of = {}};
-    if (!(out.share >= 0 && out.share <= 1))
-        return fail(errc::invalid_argument, "{}: no baseline: {} is no share of 0 to 1", file, out.share);
-    if (data.contains("of") && data["of"].is_string()) out.of = data["of"].get<std::string>();
-    return out;
-}
-
-int no_answer(std::string const& why) {
-    complain("audit health: it cannot be judged: " + audit::plain_text(why));
-    return not_judgeable;
-}
-
-int judged_by(health_baseline const& before, audit::health const& h) {
-    auto const of = audit::to_json(h)["of"].get<std::string>();
-    if (!before.of.empty() && before.of != of)
-        return no_answer(fmt::format("the baseline is a share of {}, and this run has {}", before.of, of));
-    if (h.gpu_share() >= before.share - 0.001) {
-        if (h.gpu > 0) return ok;
-        return no_answer("nothing ran on a GPU, and by the baseline nothing did before; write it where there is one");
-    }
-    complain(fmt::format("audit health: broken: the GPU share fell from {:.2f} % to {:.2f} %", before.share * 100,
-                         h.gpu_share() * 100));
-    return broken;
-}
-
-struct gathered_health {
-    audit::health all;
-    std::string why_not;  // empty: it can be judged
-};
-
-void add_health(loaded const& all, gathered_health& to) {
-    if (!all.result.can_be_judged && !all.result.nothing_ran) to.why_not = all.result.why_not;
-    audit::add_health(all.model, {}, to.all);
-}
-
-// Recordings that were named: one that is not there is an error, and never a program.
-gathered_health gather_health(std::vector<std::string> const& from) {
-    gathered_health out;
-    for (auto const& one : from) {
-        std::error_code ignored;
-        if (!std::filesystem::exists(one, ignored))
-            throw error{errc::not_found,
-                        fmt::format("no recording {}; to run a program: kiln audit health -- {}", one, one)};
-        add_health(*load(one, {}, {}), out);
-    }
-    return out;
-}
-
-// One that its program took away is done without.
-gathered_health gather_health(recording_place const& place, std::string const& about) {
-    gathered_health out;
-    auto run = read_run(place, about);
-    if (run.why_none.empty()) add_health(*judge(std::move(run.all), {}, {}), out);
-    else out.why_not = "nothing was recorded: " + run.why_none;
-    return out;
-}
-
-struct health_run {
-    gathered_health found;
-    int status = ok;  // of the program
-};
-result<health_run> run_for_health(std::vector<std::string> const& program) {
-    auto place = recording_place::make({}).value();
-    KILN_TRY(auto const ended, run_audited({.program = program}, place));
-    place.remove_on_signals();
-    unbroken_by_writing const guard;
-    return health_run{gather_health(place, ended.about),
-                      WIFEXITED(ended.status) ? WEXITSTATUS(ended.status) : 128 + WTERMSIG(ended.status)};
-}
-
-json no_health(std::string const& why) { return {{"gpu_share", nullptr}, {"why_not", why}}; }
-
-// Whether somebody took it: how the program ended counts more than that.
-bool print_health_object(gathered_health const& h, recorded when) {
-    auto data = audit::to_json(h.all);
-    if (!h.why_not.empty()) data["why_not"] = audit::plain_text(h.why_not);
-    try {
-        print_last(data, when);
-        return true;
-    } catch (error const& e) {
-        complain(e);
-    }
-    ::__fpurge(stdout);
-    return false;
-}
-
-int print_health(health_arguments const& a) {
-    if (a.recordings.empty() && a.program.empty()) {
-        complain("name recordings, or a command after --");
-        return misused;
-    }
-    std::optional<health_baseline> before;
-    if (!a.baseline.empty()) {
-        auto const read = read_baseline(a.baseline);
-        if (!read) {
-            complain(read.error());
-            return misused;
-        }
-        before = *read;
-    }
-    if (!a.write_baseline.empty()) check_text_output(a.write_baseline).value();
-    if (std::error_code ignored; !a.program.empty() && std::filesystem::is_directory(a.program.front(), ignored)) {
-        complain(fmt::format("{} is a directory: what follows -- is a command, and recordings come without it",
-                             a.program.front()));
-        return misused;
-    }
-    health_run h;
-    if (a.program.empty()) h.found = gather_health(a.recordings);
-    else {
-        auto ran = run_for_health(a.program);
-        if (!ran) {
-            complain(ran.error());
-            if (a.as_json) print(json_line(no_health(audit::plain_text(ran.error().message()))));
-            return 127;
-        }
-        h = *std::move(ran);
-    }
-    unbroken_by_writing const guard;
-    auto const status = h.status;
-    auto const data = audit::to_json(h.found.all);
-    if (!a.as_json) std::fputs(audit::to_text(h.found.all).c_str(), stderr);
-    else if (!print_health_object(h.found, a.program.empty() ? recorded::before : recorded::now))
-        return status == ok ? failed : status;
-    bool const asks = before || !a.write_baseline.empty();
-    if (!h.found.why_not.empty()) {  // nor is it a baseline: every later run would keep it
-        auto const answer = no_answer(h.found.why_not);
-        return status == ok && asks ? answer : status;
-    }
-    if (!a.write_baseline.empty()) {
-        if (h.found.all.gpu == 0) {
-            complain(
-                fmt::format("audit health: {} is not written: nothing ran on a GPU, and every later run would keep it",
-                            a.write_baseline));
-            return status == ok ? not_judgeable : status;
-        }
-        write_text_output(a.write_baseline, base::as_bytes(base::json_text(data, 1) + "\n")).value();
-    }
-    return status == ok && before ? judged_by(*before, h.found.all) : status;
 }
 
 }  // namespace
@@ -575,18 +320,7 @@ void add_audit(CLI::App& root, std::vector<command>& commands) {
                             });
                         }});
 
-    auto* const health = add_command(*app, "health", "audit");
-    auto h = std::make_shared<health_arguments>();
-    health->add_option("RECORDINGS", h->recordings, "directories");
-    health->add_option("--baseline", h->baseline, "what it must not fall below");
-    health->add_option("--write-baseline", h->write_baseline, "file to write");
-    health->add_flag("--json", h->as_json, "JSON");
-    commands.push_back({health, [h, health] {
-                            // What comes after '--' is a command, and nothing else is.
-                            auto const marks = health->remaining();
-                            if (std::ranges::find(marks, "--") != marks.end()) std::swap(h->program, h->recordings);
-                            return with_object_on_failure(h->as_json, no_health, [&] { return print_health(*h); });
-                        }});
+    add_audit_health(*app, commands);
     // The commands above come first: they are commands of this one.
     commands.push_back(
         {app, [a] { return with_object_on_failure(a->as_json, no_report, [&] { return run_program(*a); }); }});

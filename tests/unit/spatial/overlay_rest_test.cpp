@@ -174,10 +174,14 @@ TEST(overlay, rows_far_away_do_not_make_the_grid_of_others) {
 // Rows that lie at one place are held against nothing but what is of their number, also if they are few.
 TEST(overlay, few_rows_at_one_place_are_kept_apart) {
     auto const seconds = [](geometries const& left, geometries const& right) {
-        host_queue on;
-        auto const before = std::clock();
-        (void)overlaid_row_by_row(on, left, right, kiln_spatial::set_operation::union_).value();
-        return static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+        double least = std::numeric_limits<double>::max();
+        for (int i = 0; i < 3; ++i) {
+            host_queue on;
+            auto const before = std::clock();
+            (void)overlaid_row_by_row(on, left, right, kiln_spatial::set_operation::union_).value();
+            least = std::min(least, static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
+        }
+        return least;
     };
     auto const a = lattice(family::polygon, {.rows = 250, .size = 4, .seed = 5}),
                b = lattice(family::polygon, {.rows = 250, .size = 4, .seed = 6});
