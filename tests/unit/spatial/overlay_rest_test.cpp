@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <ctime>
+#include <limits>
 #include <random>
 
 namespace kiln::spatial_tests {
