@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import html
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -96,12 +97,18 @@ class Status(Table):
 
 
 def status() -> Status:
-    """What became of everything that was asked for: a table, also in notebooks.
+    """What became of everything that was asked for, and of what bundles were made of: a table, also in notebooks.
 
     >>> "ready" in kiln.status().totals
     True
     """
-    return Status(_kiln.status())
+    now = _kiln.status()
+    bundles = sys.modules.get(f"{__package__}._bundles")  # made by the program `kiln`, which this process has run
+    for row in list(bundles.made.values()) if bundles is not None else ():
+        now["units"].append(dict(row))
+        now[row["state"]] += 1
+        now["compiled"] += row["origin"] == "compiled"
+    return Status(now)
 
 
 def events(kind: str = "") -> Table:
