@@ -254,9 +254,14 @@ void array::set_strides(Bytes bytes) {
     }
 }
 
+// errc::invalid_argument where there is none, or items are not where such items must be.
 void array::want_memory() const {
     if (data_ == nullptr && items() != 0)
         throw error{errc::invalid_argument, std::string{argument_} + " has " + std::to_string(items()) + " items and no memory"};
+    // What is compiled reads items where items are; others crash it, now and then.
+    auto const size = std::uintptr_t{type_.bits} / 8;
+    if (items() != 0 && size > 1 && size <= 8 && reinterpret_cast<std::uintptr_t>(data_) % size != 0)
+        throw error{errc::invalid_argument, std::string{argument_} + " has items of " + std::to_string(size) + " bytes that do not begin at a multiple of that: pass a copy"};
 }
 
 void array::take(dlpack::tensor const& from) {
@@ -436,6 +441,7 @@ void array::take_buffer() {
     set_strides([&](auto i) { return buffer_.strides[i]; });
     data_ = buffer_.buf;
     read_only_ = buffer_.readonly != 0;
+    want_memory();
 }
 
 std::size_t array::items() const noexcept {
