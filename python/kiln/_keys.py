@@ -27,6 +27,8 @@ def numbers(who: str, what: str, given: Any, keys: int | None) -> Any:
 
     if keys is not None and not hasattr(keys, "__index__"):
         raise TypeError(f"{who}: keys is a {type(keys).__name__}; it must be int")
+    if keys is not None and keys < 0:
+        raise InvalidArgument(f"{who}: keys is {keys}; there cannot be fewer than none")
     given = _column(given)
     if isinstance(given, (list, tuple, range)):
         given = numpy.asarray(given) if len(given) else numpy.zeros(0, numpy.int32)
@@ -41,6 +43,8 @@ def numbers(who: str, what: str, given: Any, keys: int | None) -> Any:
         return out
     if not isinstance(given, numpy.ndarray) or isinstance(given, numpy.ma.MaskedArray):
         return given
+    if given.ndim != 1:
+        raise InvalidArgument(f"{who}: {what} has {given.ndim} dimensions; pass one, {what}.ravel()")
     if given.dtype.kind not in "iu":
         raise InvalidArgument(f"{who}: {what} is of {given.dtype}; it must be of int32 or other integers{_REMEDIES.get(who, '')}")
     if given.dtype == numpy.int32 and given.dtype.isnative:
@@ -68,6 +72,8 @@ def numbered(key: Any, rows: int) -> tuple[Any, Any]:
     if hasattr(key, "columns") and hasattr(key, "iloc"):
         raise TypeError(f"dissolve: key is a {type(key).__name__}; it is one value per row: pass one column, or several as one, frame.groupby([...]).ngroup()")
     key = getattr(key, "array", key) if hasattr(key, "iloc") or hasattr(key, "to_series") else key  # a Series, an Index
+    if isinstance(key, dict) or callable(key) or not hasattr(key, "__iter__"):
+        raise TypeError(f"dissolve: key is a {type(key).__name__}; it is a value per row: a list, an array or a column")
     key = key if hasattr(key, "dtype") else _objects(key)
     if type(key).__name__ in ("NumpyExtensionArray", "PandasArray"):  # of which pandas would not sort the values
         key = key.to_numpy()
@@ -89,6 +95,22 @@ def numbered(key: Any, rows: int) -> tuple[Any, Any]:
         raise TypeError(f"dissolve: key has values that cannot be sorted together: {why}") from None
     number[~is_missing] = codes
     return number, values
+
+
+def flags(who: str, what: str, given: Any) -> Any:
+    """As bools, where they are those of a list or a column."""
+    import numpy
+
+    given = _column(given)
+    if isinstance(given, (list, tuple)):
+        given = numpy.asarray(given) if len(given) else numpy.zeros(0, bool)
+    elif hasattr(given, "to_numpy") and not hasattr(given, "__dlpack__"):
+        if given.isna().any():
+            raise InvalidArgument(f"{who}: {what} has missing values: {what}.fillna(False) leaves those rows out")
+        given = given.to_numpy(dtype=bool) if str(given.dtype).startswith("bool") else given.to_numpy()
+    if isinstance(given, numpy.ndarray) and (given.dtype.kind not in "biu" or given.dtype.itemsize != 1):
+        raise InvalidArgument(f"{who}: {what} is of {given.dtype}; it must be of bool or uint8: pass {what} != 0, or numbers of rows to spatial.gather")
+    return given
 
 
 def _objects(given: Any) -> Any:

@@ -34,12 +34,26 @@ def geometry_column(frame: Any) -> Any:
                     "(df.x.to_numpy(), df.y.to_numpy())")
 
 
-def is_of_pandas(rows: Any) -> bool:
-    return any(one.__module__.partition(".")[0] == "pandas" for one in type(rows).__mro__)
+def as_list(rows: Any) -> list[Any] | None:
+    """A column whose rows are read one by one, None of any other: objects, of which Arrow does not know what they are, texts and long bytes."""
+    if hasattr(rows, "iloc") and any(one.__module__.partition(".")[0] == "pandas" for one in type(rows).__mro__):
+        arrow = getattr(rows.dtype, "pyarrow_dtype", None)
+        is_read = arrow is None or _is_text(arrow)
+        return [None if gone else row for row, gone in zip(rows, rows.isna())] if is_read else None
+    if hasattr(rows, "to_pylist") and hasattr(rows, "type") and _is_text(rows.type):
+        out: list[Any] = rows.to_pylist()
+        return out
+    return None
+
+
+def _is_text(type: Any) -> bool:
+    return str(type) in ("string", "large_string", "string_view", "large_binary", "binary_view")
 
 
 def coordinates(column: Any) -> Any:
     """Of a column, as pandas and Arrow have them, its array: the same memory where it is one of numbers without gaps."""
+    if getattr(column, "ndim", 1) != 1:
+        raise InvalidArgument(f"coordinates have {column.ndim} dimensions; pass x and y with one each, a[:, 0].copy() and a[:, 1].copy() of pairs")
     is_array = hasattr(column, "dtype") and (hasattr(column, "__dlpack__") or hasattr(column, "__cuda_array_interface__"))
     if is_array or not hasattr(column, "to_numpy"):
         return column
@@ -63,18 +77,32 @@ def from_list(rows: Any) -> _kiln.Geometries:
     if not hasattr(rows, "__iter__"):
         raise TypeError(f"a {type(rows).__name__} holds no geometries: pass a GeoSeries, shapely geometries, an object with "
                         "__arrow_c_array__, a list of WKB or WKT, or a pair of coordinate arrays")
+    if isinstance(rows, dict):
+        raise TypeError("a dict holds no rows: pass shapely.geometry.shape(geojson) for one of GeoJSON's, or a list of geometries")
+    if getattr(rows, "ndim", 1) != 1:
+        raise TypeError(f"an array of {rows.ndim} dimensions holds no rows: of coordinates pass the pair (x, y), a[:, 0].copy() and a[:, 1].copy(); of geometries a.ravel()")
     rows = several("geometries", rows)
     at = next((i for i, r in enumerate(rows) if r is not None), 0)
     first = rows[at] if rows else None
     if hasattr(first, "geom_type"):
-        return from_shapely(rows)
+        return from_shapely([_geometry(i, row) for i, row in enumerate(rows)])
     kind = bytes if first is None else next((k for k in (bytes, str) if isinstance(first, k)), None)
     if kind is None:
-        raise TypeError(f"row {at} is a {type(first).__name__}: rows are shapely geometries, WKB or WKT")
+        remedy = "; shapely.geometry.shape(row) makes one of GeoJSON's" if isinstance(first, dict) else ""
+        raise TypeError(f"row {at} is a {type(first).__name__}: rows are shapely geometries, WKB or WKT{remedy}")
     for i, row in enumerate(rows):
         if row is not None and not isinstance(row, kind):
             raise TypeError(f"row {i} is a {type(row).__name__} and row {at} a {kind.__name__}: rows are all WKB or all WKT")
     return _kiln.geometries_from_wkb(rows) if kind is bytes else _kiln.geometries_from_wkt(["NULL" if r is None else r for r in rows])
+
+
+def _geometry(at: int, row: Any) -> Any:
+    """A missing one may be whatever pandas has for it."""
+    if row is None or hasattr(row, "geom_type"):
+        return row
+    if type(row).__name__ == "NAType" or (isinstance(row, float) and row != row):
+        return None
+    raise TypeError(f"row {at} is a {type(row).__name__} among shapely geometries: rows are all of one kind")
 
 
 def from_shapely(rows: Any) -> _kiln.Geometries:

@@ -44,9 +44,9 @@ def geometries(rows: Any) -> Geometries:
         return _rows.from_shapely([rows])
     if hasattr(rows, "to_wkb") and hasattr(rows, "geom_type"):  # a GeoSeries or its array
         return _rows.from_shapely(getattr(rows, "values", rows))
-    # Of a Series of objects Arrow would not know what they are.
-    if hasattr(rows, "iloc") and _rows.is_of_pandas(rows) and not hasattr(rows.dtype, "pyarrow_dtype"):
-        return _rows.from_list([None if gone else row for row, gone in zip(rows, rows.isna())])
+    column = _rows.as_list(rows)
+    if column is not None:
+        return _rows.from_list(column)
     if hasattr(rows, "columns") and hasattr(rows, "__arrow_c_stream__"):
         _rows.refuse_table(rows)
     if hasattr(rows, "__arrow_c_device_array__"):
@@ -276,6 +276,8 @@ def join_in_chunks(left: Rows, right: Rows, take: Callable[[Pairs], object], rel
     >>> sum(sizes)
     2
     """
+    if not callable(take):
+        raise TypeError(f"join_in_chunks: take is a {type(take).__name__}; it is a function that is called with each part")
     _kiln.spatial_join_in_chunks(geometries(left), geometries(right), relation, distance, lambda a, b: take(Pairs(a, b)), most_bytes)
 
 
@@ -485,12 +487,12 @@ def gather(rows: Rows, which: Any, *, stream: Any = None, timeout: float | None 
 def filter_sync(rows: Rows, keep: Any, *, stream: Any = None, timeout: float | None = None) -> Geometries:
     """The rows whose flag is not 0.
 
-    `keep`: bool or uint8, one per row.
+    `keep`: bool or uint8, one per row; an array, a column or a list.
 
     >>> len(spatial.filter_sync(AREAS, numpy.array([True, False])))
     1
     """
-    return _kiln.spatial_filter(geometries(rows), keep, stream, timeout)
+    return _kiln.spatial_filter(geometries(rows), _keys.flags("filter_sync", "keep", keep), stream, timeout)
 
 
 @plainly
@@ -600,6 +602,8 @@ def clip_by_rect(rows: Rows, box: Sequence[float], *, stream: Any = None, timeou
     >>> spatial.length(spatial.clip_by_rect(["LINESTRING (0 0, 10 0)"], (2, -1, 5, 1))).tolist()
     [3.0]
     """
+    if not hasattr(box, "__len__"):
+        raise TypeError(f"clip_by_rect: box is a {type(box).__name__}; it is (min_x, min_y, max_x, max_y)")
     if len(box) != 4:
         raise InvalidArgument(f"clip_by_rect: box has {len(box)} numbers; it is (min_x, min_y, max_x, max_y)")
     left, bottom, right, top = box

@@ -435,7 +435,11 @@ void array::take_cuda_interface() {
 }
 
 void array::take_buffer() {
-    if (PyObject_GetBuffer(object_.ptr(), &buffer_, PyBUF_FULL_RO) != 0) throw nb::python_error();
+    if (PyObject_GetBuffer(object_.ptr(), &buffer_, PyBUF_FULL_RO) != 0) {
+        if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) throw nb::python_error();
+        PyErr_Clear();  // NumPy's, of dates: a buffer has no word for them
+        throw error{errc::unsupported, std::string{argument_} + " has items that no buffer can describe, such as dates: convert them to numbers"};
+    }
     type_ = of_buffer(buffer_.format, static_cast<std::size_t>(buffer_.itemsize), argument_);
     set_shape(buffer_.ndim, [&](auto i) { return buffer_.shape[i]; });
     set_strides([&](auto i) { return buffer_.strides[i]; });

@@ -238,3 +238,63 @@ def test_results_are_kept_copied_and_sent():
     for n in (-1, 100):
         with pytest.raises(kiln.InvalidArgument, match="first: there are 20 items"):
             array.first(n)
+
+
+ODD = {
+    "a dict holds no rows: pass shapely.geometry.shape": lambda: spatial.geometries({"type": "Point", "coordinates": [1, 2]}),
+    "row 0 is a dict: .* shapely.geometry.shape": lambda: spatial.geometries([{"type": "Point", "coordinates": [1, 2]}]),
+    "an array of 2 dimensions holds no rows": lambda: spatial.geometries(numpy.zeros((3, 2))),
+    "coordinates have 2 dimensions": lambda: spatial.points(numpy.zeros((3, 2)), numpy.zeros((3, 2))),
+    "which has 2 dimensions": lambda: spatial.gather(SQUARES, numpy.array([[0, 1]])),
+    "x has items that no buffer can describe, such as dates": lambda: spatial.points(numpy.zeros(2, "M8[s]"), numpy.zeros(2, "M8[s]")),
+    "key is a int; it is a value per row": lambda: spatial.dissolve(SQUARES, 0),
+    "key is a dict; it is a value per row": lambda: spatial.dissolve(SQUARES, {"a": 1}),
+    "key is a function; it is a value per row": lambda: spatial.dissolve(SQUARES, lambda row: row),
+    "keys is -1; there cannot be fewer than none": lambda: spatial.dissolve(SQUARES, [0, 0, 0, 0], -1),
+    "keep is of int64; it must be of bool or uint8: pass keep != 0": lambda: spatial.filter_sync(SQUARES, numpy.array([1, 0, 0, 1])),
+    "box is a int": lambda: spatial.clip_by_rect(SQUARES, 5),
+    "take is a int; it is a function": lambda: spatial.join_in_chunks(SQUARES, SQUARES, 5),
+    "events: kind is a NoneType": lambda: kiln.events(None),
+}
+
+
+@pytest.mark.parametrize("words", ODD)
+def test_odd_arguments_are_told_in_words(words):
+    with pytest.raises((TypeError, kiln.InvalidArgument, kiln.Unsupported), match=words):
+        ODD[words]()
+
+
+def test_flags_are_columns():
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    keep = [True, False, False, True]
+    for given in (keep, tuple(keep), numpy.array(keep), pandas.Series(keep), pandas.array(keep, dtype="boolean"), pyarrow.array(keep), pandas.Series(keep, dtype=pandas.ArrowDtype(pyarrow.bool_()))):
+        assert spatial.filter_sync(SQUARES, given).to_wkt_sync() == [SQUARES[0], SQUARES[3]]
+    assert len(spatial.filter_sync([], [])) == 0
+    with pytest.raises(kiln.InvalidArgument, match=r"keep has missing values: keep.fillna\(False\)"):
+        spatial.filter_sync(SQUARES, pandas.array([True, None, True, True], dtype="boolean"))
+
+
+def test_columns_of_arrow_are_rows():
+    pandas, pyarrow, shapely = pytest.importorskip("pandas"), pytest.importorskip("pyarrow"), pytest.importorskip("shapely")
+    bytes_ = list(shapely.to_wkb(shapely.from_wkt(SQUARES)))
+    for rows, type in ((SQUARES, pyarrow.string()), (SQUARES, pyarrow.large_string()), (bytes_, pyarrow.binary()), (bytes_, pyarrow.large_binary())):
+        column = pyarrow.array([*rows, None], type)
+        for given in (column, pyarrow.chunked_array([column[:2], column[2:]]), pandas.Series(column, dtype=pandas.ArrowDtype(type))):
+            assert spatial.area(given).tolist()[:4] == [4, 4, 4, 1] and spatial.geometries(given).is_missing_sync() == [False] * 4 + [True], type
+
+
+def test_missing_rows_of_shapely_are_pandas_too():
+    shapely = pytest.importorskip("shapely")
+    assert spatial.geometries([shapely.Point(1, 2), float("nan"), None]).is_missing_sync() == [False, True, True]
+    with pytest.raises(TypeError, match="row 1 is a str among shapely geometries"):
+        spatial.geometries([shapely.Point(1, 2), "POINT (1 2)"])
+
+
+def test_tables_without_rows_have_columns():
+    pytest.importorskip("pandas")
+    pyarrow = pytest.importorskip("pyarrow")
+    kiln.Unit("seen", 'extern "C" __global__ void seen() {}').artifact("sm_90")
+    none = kiln.events("evicted")
+    assert len(none) == 0 and list(none.to_pandas().columns) == list(kiln.events()[0]) == pyarrow.table(none).column_names
+    assert type(kiln.status())._fields == tuple(kiln.status()[0])
+    assert repr(none) == "<kiln table: 0 rows of kind, unit, target, reason, duration, detail>"
