@@ -199,7 +199,7 @@ void bind_device_array(nb::module_& m) {
         .def("numpy_sync", &numpy_of, nb::sig("def numpy_sync(self) -> typing.Any"), "A NumPy array: the same memory where it is on the host, else a copy that is waited for.")
         .def("first", &first_of, nb::arg("n"), "The first n items of one dimension: the same memory.")
         .def("__len__", [](device_array const& a) { return a.shape.empty() ? 0 : a.shape[0]; })
-        .def("__reduce__", [](device_array const&) -> nb::object { throw nb::type_error("a kiln.Array is not copied or pickled by itself: numpy_sync() gives an array that can be"); })
+        .def("__reduce__", [](device_array const&) -> nb::tuple { throw nb::type_error("a kiln.Array is not copied or pickled by itself: numpy_sync() gives an array that can be"); })
         .def("__dlpack_device__", &device_of)
         .def("__dlpack__", &capsule_of,
              nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())

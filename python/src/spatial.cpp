@@ -177,7 +177,7 @@ void bind_spatial(nb::module_& m) {
             return ran(manner_of(areas, stream, timeout), [=](stream_ref on) { return area_index::make(on, areas); });
         }), nb::arg("areas"), nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none())
         .def("__len__", &area_index::rows)
-        .def("__reduce__", [](area_index const&) -> nb::object { throw nb::type_error("an AreaIndex is not copied or pickled: build it again of the areas, which can be"); })
+        .def("__reduce__", [](area_index const&) -> nb::tuple { throw nb::type_error("an AreaIndex is not copied or pickled: build it again of the areas, which can be"); })
         .def_prop_ro("nbytes", &area_index::bytes)
         .def_prop_ro("ordinal", [](area_index const& i) { return on_device(i.where()) ? i.device() : -1; })
         .def("__repr__", [](area_index const& i) { return "<kiln.spatial.AreaIndex of " + std::to_string(i.rows()) + " areas>"; });
