@@ -40,7 +40,8 @@ def wrong(why: str) -> InvalidArgument:
 
 def without_gpu(primitive: str, why: str, need: str) -> str:
     """What to say, and to do, where something can be done on a GPU alone and there is none."""
-    instead = "compute it with NumPy" if primitive == "transform" else f"kiln.{primitive} with NumPy's arrays and a built-in operator runs on the CPU (execution mode auto or cpu)"
+    by = {"select": " and a mask", "gather": "", "radix_sort": ""}.get(primitive, " and a built-in operator")
+    instead = "compute it with NumPy" if primitive == "transform" else f"kiln.{primitive} with NumPy's arrays{by} runs on the CPU (execution mode auto or cpu)"
     return f"{primitive}: {need}, and there is none here ({why}); {instead}"
 
 
