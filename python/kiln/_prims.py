@@ -43,6 +43,8 @@ def _keeping(make: Callable[..., _Handle]) -> Callable[..., _Handle]:
         try:
             handle: Any = make(*arguments)
         except _errors().NoDevice as why:
+            if not _host()._why_no_gpu():  # there are some, and not this one
+                raise
             raise _errors().NoDevice(without_gpu(_name_of(make.__name__, arguments), why.message, "its handles, and arrays that are not NumPy's, need a GPU"),
                                      why.status) from None
         handle.recipe = (kept, arguments)

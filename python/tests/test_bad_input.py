@@ -95,7 +95,7 @@ ROWS = {
     "twice": 'raises(TypeError, "two values", scan, x, x=x, out=y)',
     "a type nobody knows": 'raises(kiln.Unsupported, "items of type \'int33\' are not known", kiln.make_inclusive_scan, "int33")',
     "no operator": 'raises(kiln.CompileFailed, "", kiln.make_inclusive_scan, "int32", "a +* b")',
-    "no device of that number": 'raises(kiln.Error, "", kiln.make_inclusive_scan, "int32", device=7)',
+    "no device of that number": 'raises(kiln.NoDevice, "^there is no device 7; the driver sees 2", kiln.make_inclusive_scan, "int32", device=7)',
     "kernel: too few": 'raises(kiln.InvalidArgument, "has 3 parameters, 2 arguments came", k, 1, 32, (1, x))',
     "kernel: does not fit": 'raises(kiln.InvalidArgument, "argument 1 is 1099511627776, which does not fit into the parameter\'s 4 bytes", k, 1, 32, (1 << 40, x, y))',
     "kernel: a number of another size": 'raises(kiln.InvalidArgument, "argument 1 has 8 bytes, parameter 1 of kernel .* 4", k, 1, 32, (numpy.float64(1), x, y))',
