@@ -27,8 +27,6 @@ def numbers(who: str, what: str, given: Any, keys: int | None) -> Any:
 
     if keys is not None and not hasattr(keys, "__index__"):
         raise TypeError(f"{who}: keys is a {type(keys).__name__}; it must be int")
-    if keys is not None and keys < 0:
-        raise InvalidArgument(f"{who}: keys is {keys}; there cannot be fewer than none")
     given = _column(given)
     if isinstance(given, (list, tuple, range)):
         given = numpy.asarray(given) if len(given) else numpy.zeros(0, numpy.int32)

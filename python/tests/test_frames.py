@@ -250,7 +250,6 @@ ODD = {
     "key is a int; it is a value per row": lambda: spatial.dissolve(SQUARES, 0),
     "key is a dict; it is a value per row": lambda: spatial.dissolve(SQUARES, {"a": 1}),
     "key is a function; it is a value per row": lambda: spatial.dissolve(SQUARES, lambda row: row),
-    "keys is -1; there cannot be fewer than none": lambda: spatial.dissolve(SQUARES, [0, 0, 0, 0], -1),
     "keep is of int64; it must be of bool or uint8: pass keep != 0": lambda: spatial.filter_sync(SQUARES, numpy.array([1, 0, 0, 1])),
     "box is a int": lambda: spatial.clip_by_rect(SQUARES, 5),
     "take is a int; it is a function": lambda: spatial.join_in_chunks(SQUARES, SQUARES, 5),
