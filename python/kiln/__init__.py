@@ -52,6 +52,10 @@ _PLACES = {
     "_warmup": ("Plan", "Requirement", "Spec", "catalogue", "record", "replay", "requires", "spec"),
 }
 _WHERE = {name: module for module, names in _PLACES.items() for name in names}
+# What others call it.
+_MEANT = {"sum": "reduce(x)", "prod": "reduce(x, 'multiply')", "min": "reduce(x, 'min')", "max": "reduce(x, 'max')", "cumsum": "inclusive_scan(x)", "scan": "inclusive_scan(x)",
+          "sort": "radix_sort(x)", "unique": "unique_by_key_sync(x)", "take": "gather(x, index)", "searchsorted": "lower_bound(sorted, queries)",
+          "compress": "select_sync(x, mask)", "map": "transform(x, op)"}
 _MODULES = ("spatial", "torch", "tropical")
 __all__ = [*sorted(_WHERE), "spatial", "tropical"]  # and torch, where that is installed: whoever wants it names it
 
@@ -65,7 +69,8 @@ def __getattr__(name: str) -> object:
         except ModuleNotFoundError as why:
             raise AttributeError(f"kiln.{name}: {why}") from why
     if name not in _WHERE:
-        raise AttributeError(f"module 'kiln' has no attribute '{name}'")
+        meant = f": that is kiln.{_MEANT[name]}" if name in _MEANT else ""
+        raise AttributeError(f"module 'kiln' has no attribute '{name}'{meant}", name=name, obj=_sys.modules[__name__])
     value = getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
     globals()[name] = value
     return value

@@ -37,8 +37,11 @@ def want_array(x: Any, what: str = "x") -> None:
     """TypeError that names the argument and what was looked for."""
     if type(x) in _ARRAYS:
         return
-    if hasattr(x, "to_numpy") and not hasattr(x, "__dlpack__") and not hasattr(x, "__cuda_array_interface__"):  # of pandas, and others like it
+    # Of pandas, of Arrow, and others like them.
+    if hasattr(x, "to_numpy") and not (hasattr(x, "dtype") and (hasattr(x, "__dlpack__") or hasattr(x, "__cuda_array_interface__"))):
         raise TypeError(f"{what} is a {type(x).__name__} of {_library(x)}, not an array: pass {what}.to_numpy()")
+    if isinstance(x, (list, tuple, range)):
+        raise TypeError(f"{what} is a {type(x).__name__}, not an array: pass numpy.asarray({what})")
     if not hasattr(x, "dtype"):
         raise TypeError(f"{what} is a {type(x).__name__}, not an array: it has neither __dlpack__ nor __cuda_array_interface__ nor the buffer protocol with a dtype")
     _ARRAYS.add(type(x))
@@ -96,15 +99,19 @@ def empty_like(x: Any, n: int | None = None, *, type: str | None) -> Any:
     return empty(tuple(x.shape) if n is None else (n,), x, type=type)
 
 
-def want_apart(outputs: dict[str, Any]) -> None:
-    """InvalidArgument where two results would be written to the same memory of the host: one of them would be lost."""
+def want_apart(outputs: dict[str, Any], inputs: dict[str, Any], *, in_place: str = "") -> None:
+    """InvalidArgument where two results would be written to the same memory of the host, or a result to what is read. An input that `in_place`
+    names may be the result itself, from its first item on."""
     import numpy
 
     given = [(name, x) for name, x in outputs.items() if isinstance(x, numpy.ndarray)]
+    read = [(name, x) for name, x in inputs.items() if isinstance(x, numpy.ndarray)]
     for i, (name, x) in enumerate(given):
-        for other, y in given[i + 1 :]:
-            if numpy.may_share_memory(x, y):  # exact of what is contiguous
-                raise wrong(f"{name} and {other} overlap: {x.dtype}{list(x.shape)}; write to another array")
+        for other, y in [*given[i + 1 :], *read]:
+            if not numpy.shares_memory(x, y) or (other == in_place and x.ctypes.data == y.ctypes.data and x.strides == y.strides):
+                continue
+            remedy = "write to the same array or to another one" if other == in_place else "write to another array"
+            raise wrong(f"{name} and {other} overlap: {x.dtype}{list(x.shape)}; {remedy}")
 
 
 def through(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, Any], more: dict[str, Any]) -> Any:
@@ -117,10 +124,19 @@ def through(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, Any], more:
     return found if library not in _JAX else tuple(map(to_jax, found)) if isinstance(found, tuple) else to_jax(found)
 
 
+# Of each handle the names of what it reads, and which of it may be written to.
+_INPUTS: dict[str, tuple[tuple[str, ...], str]] = {
+    "Scan": (("x",), "x"), "Reduce": (("x",), ""), "SegmentedReduce": (("x", "offsets"), ""), "Select": (("x", "the mask"), ""), "Bounds": (("sorted", "queries"), ""),
+    "RadixSort": (("keys", "values"), ""), "MergeSort": (("keys", "values"), ""), "UniqueByKey": (("keys", "values"), ""), "Transform": (("x",), "x"),
+    "Gather": (("x", "index"), ""),
+}
+
+
 def _by_way_of_the_gpu(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, Any], more: dict[str, Any]) -> Any:
     import numpy
 
-    want_apart(outputs)
+    names, in_place = _INPUTS[type(handle).__name__]
+    want_apart(outputs, dict(zip(names, inputs)), in_place=in_place)
 
     def plain(x: Any) -> Any:  # records as rows of bytes
         if isinstance(x, numpy.ma.MaskedArray):
@@ -162,6 +178,10 @@ def item_bytes(value: Any, type: str | None) -> bytes:
     if type is not None and is_numpy(value) and value.ndim == 0 and value.dtype.kind in "biuf" and value.dtype.name != type:
         value = value.item()  # a number of another type
     return captured(value, None if hasattr(value, "dtype") else type)[0]
+
+
+def first_items(x: Any, n: int) -> Any:
+    return x.first(n) if isinstance(x, _kiln.Array) else x[:n]
 
 
 def first_item_sync(x: Any) -> Any:

@@ -40,25 +40,65 @@ def main() -> None:
 _MISUSED = 2  # the program's exit status for words it does not understand
 
 
-def run_replay(words: Sequence[str]) -> None:
-    """`kiln replay WORDS`. What could not be made is raised as it would be where it is asked for."""
+def run_replay(words: Sequence[str], who: str) -> None:
+    """`kiln replay WORDS`. What could not be made is raised as it would be where it is asked for; what was decided is seen in kiln.events() and
+    kiln.status(), as if it had been decided here."""
     import json
 
-    done = subprocess.run([command(), "replay", *words, "--json"], capture_output=True, text=True)
+    with tempfile.TemporaryDirectory(prefix="kiln-") as scratch:
+        events = os.path.join(scratch, "events")
+        try:
+            done = subprocess.run([command(), "replay", *words, "--json"], capture_output=True, text=True, env={**os.environ, "KILN_EVENTS": events})
+        finally:
+            _take_in(events)
+    try:
+        things: list[dict[str, Any]] = json.loads(done.stdout)["things"]
+    except (ValueError, KeyError):  # a record of 'kiln run' lists requests instead
+        things = []
+    for thing in things:
+        made[(who, thing["name"], thing["target"], thing.get("key", ""))] = _row(thing, who)
     if done.returncode == 0:
         return
     said = done.stderr.strip().removeprefix("kiln: ")
     if done.returncode == _MISUSED:
         raise InvalidArgument(said, done.returncode)
-    try:
-        failed = [thing for thing in json.loads(done.stdout)["things"] if "error" in thing]
-    except (ValueError, KeyError):  # a record of 'kiln run' lists requests instead
+    failed = [thing for thing in things if "error" in thing]
+    if not failed:
         if any("native" in word.split(",") for word in words):
             _kiln.devices()  # NoDevice, where that is why
-        raise InternalError(said or done.stdout.strip(), done.returncode) from None
+        raise InternalError(said or done.stdout.strip(), done.returncode)
     first = failed[0]
     more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
     raise make(first["code"], f"{first['name']} for {first['target']}: {first['error']}{more}", 0, first.get("log", ""))
+
+
+made: dict[tuple[str, ...], dict[str, Any]] = {}  # rows of kiln.status(): what became of all that bundles were made of
+
+
+def _row(thing: dict[str, Any], who: str) -> dict[str, Any]:
+    return {"name": thing["name"], "target": thing["target"], "state": "failed" if "error" in thing else "ready", "origin": thing.get("from"), "miss": "",
+            "consumers": who, "compile": thing.get("compile_ms", 0) * 1e-3, "load": 0.0, "waits": 0, "blocked": 0.0, "bytes": thing.get("bytes", 0),
+            "error": thing.get("error", ""), "log": thing.get("log", "")}
+
+
+def _take_in(file: str) -> None:
+    """Events of the program that was run, among those of this process, with the times they had: the clock is the machine's."""
+    import json
+
+    if not os.path.exists(file):
+        return
+    # Of settings both of us warn.
+    told = {(e["reason"], e["detail"]) for e in _kiln.events("warned")}
+    with open(file, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            try:
+                e = json.loads(line)
+            except ValueError:  # cut off, where it was killed
+                continue
+            if e["kind"] == "warned" and (e.get("reason", ""), e.get("detail", "")) in told:
+                continue
+            _kiln.tell(e["kind"], e.get("unit", ""), e.get("target", ""), e.get("reason", ""), e.get("detail", ""), int(e.get("key", "0"), 16),
+                       int(e.get("request", "0"), 16), e.get("ns", 0), e.get("value", 0), e["t"])
 
 
 def want_file(who: str, file: str | os.PathLike[str]) -> None:
@@ -74,7 +114,8 @@ def want_file(who: str, file: str | os.PathLike[str]) -> None:
 def build(file: str | os.PathLike[str], what: Sequence[Any], *, archs: Sequence[str], sign: str | None = None) -> None:
     """Compiles units and specs for these architectures into one bundle; needs no GPU.
 
-    `file`: where it goes, left as it was where not everything can be made; `what`: units, specs, requirements' parts and names of what ships; `sign`: a private key of `kiln key`.
+    `file`: where it goes, left as it was where not everything can be made; `what`: units, specs, requirements' parts and names of what ships; `sign`: a private key of `kiln key`. What was compiled, found and
+    failed is in `kiln.events()` and, by unit, in `kiln.status()`, also where it raises.
 
     >>> kiln.build("two.kiln", [kiln.Unit("k", 'extern "C" __global__ void k() {}')], archs=["sm_80", "sm_90"])
     """
@@ -93,7 +134,7 @@ def build(file: str | os.PathLike[str], what: Sequence[Any], *, archs: Sequence[
         words = [profile, "--arch", ",".join(texts("archs", archs)), "--complete", "-o", os.fspath(file)]
         if sign is not None:
             words += ["--sign", sign]
-        run_replay(words)
+        run_replay(words, "kiln.build")
 
 
 # As in docs/guide/settings.md, without KILN_.

@@ -11,11 +11,25 @@ from types import FunctionType
 from typing import Any, TypeVar, overload
 
 from . import _arrays, _kiln
-from ._types import ItemType, Op, Operator, as_op, element, type_name, wrong
+from ._types import _SIZES, ItemType, Op, Operator, as_op, element, type_name, without_gpu, wrong
 
 _KEPT = 1024  # handles
 _Handle = TypeVar("_Handle")
 A = TypeVar("A")  # an array: results are of the same library
+
+
+def _errors() -> Any:
+    """Read when something went wrong: what goes well does not wait for them."""
+    from . import _errors as all
+
+    return all
+
+
+def _name_of(maker: str, arguments: tuple[Any, ...]) -> str:
+    names = {"_scan": ("exclusive_scan", "inclusive_scan"), "_bounds": ("lower_bound", "upper_bound")}
+    if maker in names:
+        return names[maker][arguments[0]]
+    return {"_segmented": "segmented_reduce", "_radix": "radix_sort", "_merge": "merge_sort", "_unique": "unique_by_key"}.get(maker, maker[1:])
 
 
 def _keeping(make: Callable[..., _Handle]) -> Callable[..., _Handle]:
@@ -24,7 +38,15 @@ def _keeping(make: Callable[..., _Handle]) -> Callable[..., _Handle]:
     @lru_cache(_KEPT)
     @wraps(make)
     def kept(*arguments: Any) -> Any:
-        handle: Any = make(*arguments)
+        if not isinstance(arguments[-1], int):
+            raise TypeError(f"make_{_name_of(make.__name__, arguments)}: device is a {type(arguments[-1]).__name__}; it must be int")
+        try:
+            handle: Any = make(*arguments)
+        except _errors().NoDevice as why:
+            if not _host()._why_no_gpu():  # there are some, and not this one
+                raise
+            raise _errors().NoDevice(without_gpu(_name_of(make.__name__, arguments), why.message, "its handles, and arrays that are not NumPy's, need a GPU"),
+                                     why.status) from None
         handle.recipe = (kept, arguments)
         return handle
 
@@ -253,8 +275,9 @@ def _begin(x: Any, op: Operator, init: Any) -> Any:
     if init is not None or by.form != "builtin" or by.name not in ("multiply", "min", "max", "bit_and"):
         return init
     type = _arrays.type_of(x)
-    if not isinstance(type, str):
+    if type not in _SIZES:  # a record, or what will be refused
         return None
+    assert isinstance(type, str)
     if type == "bfloat16":
         return {"multiply": b"\x80\x3f", "min": b"\x80\x7f", "max": b"\x80\xff"}.get(by.name)
     if type == "bool":
@@ -280,7 +303,7 @@ def exclusive_scan(x: A, op: Operator = "plus", *, init: Any = None, out: A | No
     [10, 13, 14]
     """
     init = _begin(x, op, init)
-    if _arrays.is_numpy(x) and _host().runs_here("exclusive_scan", as_op(op), stream):
+    if _arrays.is_numpy(x) and _host().runs_here("exclusive_scan", as_op(op), stream, x=x, out=out):
         return _host().scan(False, x, as_op(op), init, out)
     handle = make_exclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))
     return _run(handle, (x,), {"out": out}, init=init, stream=stream)
@@ -294,7 +317,7 @@ def inclusive_scan(x: A, op: Operator = "plus", *, out: A | None = None, stream:
     >>> kiln.inclusive_scan(numpy.array([3, 1, 2], "i4"), "max").tolist()
     [3, 3, 3]
     """
-    if _arrays.is_numpy(x) and _host().runs_here("inclusive_scan", as_op(op), stream):
+    if _arrays.is_numpy(x) and _host().runs_here("inclusive_scan", as_op(op), stream, x=x, out=out):
         return _host().scan(True, x, as_op(op), None, out)
     handle = make_inclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))
     return _run(handle, (x,), {"out": out}, stream=stream)
@@ -309,7 +332,7 @@ def reduce(x: A, op: Operator = "plus", *, init: Any = None, out: A | None = Non
     [6]
     """
     init = _begin(x, op, init)
-    if _arrays.is_numpy(x) and _host().runs_here("reduce", as_op(op), stream):
+    if _arrays.is_numpy(x) and _host().runs_here("reduce", as_op(op), stream, x=x, out=out):
         return _host().reduce(x, as_op(op), init, out)
     handle = make_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))
     return _run(handle, (x,), {"out": out}, init=init, stream=stream)
@@ -333,8 +356,9 @@ def segmented_reduce(x: A, offsets: Any, op: Operator = "plus", *, init: Any = N
     [4, 2]
     """
     init = _begin(x, op, init)
-    if _arrays.is_numpy(x) and _host().runs_here("segmented_reduce", as_op(op), stream):
+    if _arrays.is_numpy(x) and _host().runs_here("segmented_reduce", as_op(op), stream, x=x, offsets=offsets, out=out):
         return _host().segmented_reduce(x, offsets, as_op(op), init, out)
+    _arrays.want_array(offsets, "offsets")
     handle = make_segmented_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))
     return _run(handle, (x, offsets), {"out": out}, init=init, stream=stream)
 
@@ -350,9 +374,11 @@ def select(x: A, by: Operator | Any, *, out: A | None = None, count: Any = None,
     [3, 2]
     """
     told = isinstance(by, (Op, str, FunctionType))
-    if _arrays.is_numpy(x) and _host().runs_here("select", as_op(by) if told else None, stream):
+    if _arrays.is_numpy(x) and _host().runs_here("select", as_op(by) if told else None, stream, x=x, mask=None if told else by, out=out, count=count):
         here: tuple[A, Any] = _host().select(x, by, out, count)
         return here
+    if not told:
+        _arrays.want_array(by, "the mask")
     handle = make_select(_arrays.type_of(x), by if told else None, device=_arrays.device_of(x))
     kept: tuple[A, Any] = _run(handle, (x, None if told else by), {"out": out, "count": count}, stream=stream)
     return kept
@@ -364,9 +390,8 @@ def select_sync(x: A, by: Operator | Any, *, stream: Any = None) -> A:
     >>> kiln.select_sync(numpy.array([3, 1, 2], "i4"), numpy.array([True, False, True])).tolist()
     [3, 2]
     """
-    kept: Any
     kept, count = select(x, by, stream=stream)
-    return kept[: int(_arrays.first_item_sync(count))]
+    return _arrays.first_items(kept, int(_arrays.first_item_sync(count)))
 
 
 def lower_bound(sorted: A, queries: A, op: Operator = "less", *, out: Any = None, stream: Any = None) -> Any:
@@ -378,8 +403,9 @@ def lower_bound(sorted: A, queries: A, op: Operator = "less", *, out: Any = None
     >>> kiln.lower_bound(numpy.array([1, 3, 3], "i4"), numpy.array([3, 9], "i4")).tolist()
     [1, 3]
     """
-    if _arrays.is_numpy(sorted) and _host().runs_here("lower_bound", as_op(op), stream):
+    if _arrays.is_numpy(sorted) and _host().runs_here("lower_bound", as_op(op), stream, sorted=sorted, queries=queries, out=out):
         return _host().bounds(False, sorted, queries, as_op(op), out)
+    _arrays.want_array(queries, "queries")
     handle = make_lower_bound(_arrays.type_of(sorted, "sorted"), op, device=_arrays.device_of(sorted))
     return _run(handle, (sorted, queries), {"out": out}, stream=stream)
 
@@ -392,8 +418,9 @@ def upper_bound(sorted: A, queries: A, op: Operator = "less", *, out: Any = None
     >>> kiln.upper_bound(numpy.array([1, 3, 3], "i4"), numpy.array([3, 0], "i4")).tolist()
     [3, 0]
     """
-    if _arrays.is_numpy(sorted) and _host().runs_here("upper_bound", as_op(op), stream):
+    if _arrays.is_numpy(sorted) and _host().runs_here("upper_bound", as_op(op), stream, sorted=sorted, queries=queries, out=out):
         return _host().bounds(True, sorted, queries, as_op(op), out)
+    _arrays.want_array(queries, "queries")
     handle = make_upper_bound(_arrays.type_of(sorted, "sorted"), op, device=_arrays.device_of(sorted))
     return _run(handle, (sorted, queries), {"out": out}, stream=stream)
 
@@ -422,7 +449,7 @@ def radix_sort(keys: A, values: Any = None, *, descending: bool = False, out: A 
     ([1, 2, 3], [10, 20, 30])
     """
     _want_values(values, values_out)
-    if _arrays.is_numpy(keys) and _host().runs_here("radix_sort", None, stream):
+    if _arrays.is_numpy(keys) and _host().runs_here("radix_sort", None, stream, keys=keys, values=values, out=out, values_out=values_out):
         return _host().sort(keys, values, as_op("greater" if descending else "less"), out, values_out)
     handle = make_radix_sort(_arrays.type_of(keys, "keys"), _type_if_any(values), descending=descending, device=_arrays.device_of(keys))
     return _run(handle, (keys, values), _with_values(out, values, values_out), stream=stream)
@@ -438,7 +465,7 @@ def merge_sort(keys: A, values: Any = None, op: Operator = "less", *, out: A | N
     [3, 2, 1]
     """
     _want_values(values, values_out)
-    if _arrays.is_numpy(keys) and _host().runs_here("merge_sort", as_op(op), stream):
+    if _arrays.is_numpy(keys) and _host().runs_here("merge_sort", as_op(op), stream, keys=keys, values=values, out=out, values_out=values_out):
         return _host().sort(keys, values, as_op(op), out, values_out)
     handle = make_merge_sort(_arrays.type_of(keys, "keys"), _type_if_any(values), op, device=_arrays.device_of(keys))
     return _run(handle, (keys, values), _with_values(out, values, values_out), stream=stream)
@@ -455,7 +482,7 @@ def unique_by_key(keys: A, values: Any = None, op: Operator = "equal", *, out: A
     [1, 2]
     """
     _want_values(values, values_out)
-    if _arrays.is_numpy(keys) and _host().runs_here("unique_by_key", as_op(op), stream):
+    if _arrays.is_numpy(keys) and _host().runs_here("unique_by_key", as_op(op), stream, keys=keys, values=values, out=out, values_out=values_out, count=count):
         return _host().unique_by_key(keys, values, as_op(op), out, values_out, count)
     handle = make_unique_by_key(_arrays.type_of(keys, "keys"), _type_if_any(values), op, device=_arrays.device_of(keys))
     return _run(handle, (keys, values), {**_with_values(out, values, values_out), "count": count}, stream=stream)
@@ -469,7 +496,7 @@ def unique_by_key_sync(keys: A, values: Any = None, op: Operator = "equal", *, s
     """
     *kept, count = unique_by_key(keys, values, op, stream=stream)
     n = int(_arrays.first_item_sync(count))
-    return kept[0][:n] if values is None else tuple(k[:n] for k in kept)
+    return _arrays.first_items(kept[0], n) if values is None else tuple(_arrays.first_items(k, n) for k in kept)
 
 
 @overload
@@ -489,7 +516,7 @@ def transform(x: Any, op: Operator, *, to: ItemType | None = None, out: Any = No
     [6, 2, 4]
     """
     if _arrays.is_numpy(x):
-        _host().runs_here("transform", as_op(op), stream)  # never: its operators are one's own
+        _host().runs_here("transform", as_op(op), stream, x=x, out=out)  # never: its operators are one's own
     source = _arrays.type_of(x)
     return _run(make_transform(source, to or source, op, device=_arrays.device_of(x)), (x,), {"out": out}, stream=stream)
 
@@ -502,7 +529,7 @@ def gather(x: A, index: Any, *, out: A | None = None, stream: Any = None) -> A:
     >>> kiln.gather(numpy.array([3, 1, 2], "i4"), numpy.array([2, 0], "i4")).tolist()
     [2, 3]
     """
-    if _arrays.is_numpy(x) and _host().runs_here("gather", None, stream):
+    if _arrays.is_numpy(x) and _host().runs_here("gather", None, stream, x=x, index=index, out=out):
         return _host().gather(x, index, out)
     handle = make_gather(_arrays.type_of(x), _arrays.type_of(index, "index"), device=_arrays.device_of(x))
     return _run(handle, (x, index), {"out": out}, stream=stream)

@@ -38,6 +38,13 @@ def wrong(why: str) -> InvalidArgument:
     return InvalidArgument(why)
 
 
+def without_gpu(primitive: str, why: str, need: str) -> str:
+    """What to say, and to do, where something can be done on a GPU alone and there is none."""
+    by = {"select": " and a mask", "gather": "", "radix_sort": ""}.get(primitive, " and a built-in operator")
+    instead = "compute it with NumPy" if primitive == "transform" else f"kiln.{primitive} with NumPy's arrays{by} runs on the CPU (execution mode auto or cpu)"
+    return f"{primitive}: {need}, and there is none here ({why}); {instead}"
+
+
 class _Value:
     """Made of its fields, and equal, hashed, shown and pickled by them. dataclasses would do the same, and take as long to read as all
     else that a first call reads."""

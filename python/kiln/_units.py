@@ -44,7 +44,7 @@ class Future:
 class Unit:
     """A piece of CUDA C++ with its kernels. Making one costs nothing and reads nothing but the file it is given."""
 
-    __slots__ = ("_made", "_recipe")
+    __slots__ = ("_made", "_recipe", "__weakref__")
 
     def __init__(self, name: str, source: str | None = None, *, path: str | os.PathLike[str] | None = None,
                  kernels: Sequence[str] = (), options: Sequence[str] = (), headers: Mapping[str, str] | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import html
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,9 +29,14 @@ def activity() -> dict[str, int]:
 class Table:
     """Rows as dictionaries. to_pandas(), to_dicts(); with pyarrow also a stream of Arrow's."""
 
+    _fields: tuple[str, ...] = ("sequence", "time", "kind", "unit", "target", "reason", "detail", "duration", "value")  # also where there is no row
+
     def __init__(self, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
         self._rows = rows
         self._columns = columns
+
+    def __repr__(self) -> str:
+        return f"<kiln table: {len(self)} rows of {', '.join(self._columns)}>"
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -47,13 +53,14 @@ class Table:
     def to_pandas(self) -> Any:
         import pandas
 
-        return pandas.DataFrame(self._rows)
+        return pandas.DataFrame(self._rows, columns=list(self._rows[0]) if self._rows else self._fields)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """For libraries that take Arrow's streams, as `pandas.DataFrame.from_arrow(kiln.events())`; needs pyarrow."""
         import pyarrow
 
-        return pyarrow.Table.from_pylist(self._rows).__arrow_c_stream__(requested_schema)
+        table = pyarrow.Table.from_pylist(self._rows) if self._rows else pyarrow.table({name: pyarrow.nulls(0) for name in self._fields})
+        return table.__arrow_c_stream__(requested_schema)
 
     def _cells(self) -> list[list[str]]:
         return [[_text(row.get(c)) for c in self._columns] for row in self._rows]
@@ -78,6 +85,8 @@ def _text(value: object) -> str:
 class Status(Table):
     """What became of everything that was asked for."""
 
+    _fields = ("name", "target", "state", "origin", "miss", "consumers", "compile", "load", "waits", "blocked", "bytes", "error", "log")
+
     def __init__(self, now: dict[str, Any]) -> None:
         super().__init__(now.pop("units"), ("name", "target", "state", "origin", "compile", "blocked", "error"))
         self.totals = now
@@ -96,12 +105,18 @@ class Status(Table):
 
 
 def status() -> Status:
-    """What became of everything that was asked for: a table, also in notebooks.
+    """What became of everything that was asked for, and of what bundles were made of: a table, also in notebooks.
 
     >>> "ready" in kiln.status().totals
     True
     """
-    return Status(_kiln.status())
+    now = _kiln.status()
+    bundles = sys.modules.get(f"{__package__}._bundles")  # made by the program `kiln`, which this process has run
+    for row in list(bundles.made.values()) if bundles is not None else ():
+        now["units"].append(dict(row))
+        now[row["state"]] += 1
+        now["compiled"] += row["origin"] == "compiled"
+    return Status(now)
 
 
 def events(kind: str = "") -> Table:
@@ -110,6 +125,8 @@ def events(kind: str = "") -> Table:
     >>> all(event["kind"] == "compiled" for event in kiln.events("compiled"))
     True
     """
+    if not isinstance(kind, str):
+        raise TypeError(f"events: kind is a {type(kind).__name__}; it must be str")
     if kind and kind not in _kiln.event_kinds():
         raise InvalidArgument(f"there are no events of kind '{kind}'; kinds are {', '.join(_kiln.event_kinds())}")
     return Table(_kiln.events(kind), ("kind", "unit", "target", "reason", "duration", "detail"))

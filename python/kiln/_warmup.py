@@ -204,7 +204,7 @@ def replay(file: str | os.PathLike[str], *, archs: Sequence[str] = (), bundle: s
         words = [os.fspath(file), "-o", os.fspath(bundle)]
         if archs:
             words += ["--arch", ",".join(texts("archs", archs))]
-        run_replay(words)
+        run_replay(words, "kiln.replay")
         return Replayed(0, 0)
     return Replayed(*_kiln.replay(os.fspath(file), list(archs)))
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Union
+from typing import Any, Union, overload
 
-from . import _kiln
+from . import _keys, _kiln, _rows
 from ._errors import InvalidArgument
+from ._rows import CoordinatesDropped as CoordinatesDropped
 from ._told import plainly
-from ._types import several
 
 Geometries = _kiln.Geometries
 AreaIndex = _kiln.AreaIndex
@@ -23,37 +23,41 @@ Rows = Union[Geometries, Any]  # or what geometries() takes
 RELATIONS: tuple[str, ...] = tuple(_kiln.spatial_relations())
 OVERLAYS: tuple[str, ...] = tuple(_kiln.spatial_overlays())
 
-_FAMILIES = {0: "point", 1: "linestring", 3: "polygon", 4: "multipoint", 5: "multilinestring", 6: "multipolygon"}  # shapely's numbers
-
 
 # ---- In -------------------------------------------------------------------------------------------------------------------
 
 
 def geometries(rows: Any) -> Geometries:
     """Geometries of any of these, without a copy where the layout allows it: a GeoSeries or GeoDataFrame, shapely geometries, one
-    or an array of them, anything with Arrow's protocols (GeoArrow, on the host or a device), a list of WKB or WKT, a pair (x, y)
+    or an array of them, anything with Arrow's protocols (GeoArrow, on the host or a device), a list or a Series of WKB or WKT, a pair (x, y)
     of coordinates. What is not copied must not change while an operation reads it, by another thread, say: the process may crash.
+    Of Z and M coordinates nothing is taken, and a warning says so (CoordinatesDropped).
 
     >>> spatial.geometries(["POINT (1 2)", None])
     <kiln.spatial.Geometries: 2 of family point on the host>
     """
     if isinstance(rows, Geometries):
         return rows
-    if hasattr(rows, "geometry") and hasattr(rows, "columns"):  # a GeoDataFrame
-        rows = rows.geometry
+    if hasattr(rows, "columns") and hasattr(rows, "iloc"):  # a frame
+        rows = _rows.geometry_column(rows)
     if hasattr(rows, "geom_type") and hasattr(rows, "wkb") and not hasattr(rows, "__len__"):  # one of shapely's
-        return _from_shapely([rows])
+        return _rows.from_shapely([rows])
     if hasattr(rows, "to_wkb") and hasattr(rows, "geom_type"):  # a GeoSeries or its array
-        return _from_shapely(getattr(rows, "values", rows))
+        return _rows.from_shapely(getattr(rows, "values", rows))
+    column = _rows.as_list(rows)
+    if column is not None:
+        return _rows.from_list(column)
+    if hasattr(rows, "columns") and hasattr(rows, "__arrow_c_stream__"):
+        _rows.refuse_table(rows)
     if hasattr(rows, "__arrow_c_device_array__"):
         return _kiln.geometries_from_arrow_device(*rows.__arrow_c_device_array__())
     if hasattr(rows, "__arrow_c_array__"):
         return _kiln.geometries_from_arrow(*rows.__arrow_c_array__())
     if hasattr(rows, "__arrow_c_stream__"):
         return _kiln.geometries_from_arrow_stream(rows.__arrow_c_stream__())
-    if isinstance(rows, tuple) and len(rows) == 2 and all(hasattr(r, "dtype") for r in rows):
+    if isinstance(rows, tuple) and len(rows) == 2 and all(hasattr(r, "dtype") or hasattr(r, "__dlpack__") or hasattr(r, "to_numpy") for r in rows):
         return points(*rows)
-    return _from_list(rows)
+    return _rows.from_list(rows)
 
 
 def _again(rows: list[Any], family: str = "point") -> Geometries:
@@ -62,58 +66,25 @@ def _again(rows: list[Any], family: str = "point") -> Geometries:
 
 @plainly
 def points(x: Any, y: Any) -> Geometries:
-    """Points by their coordinates: arrays of float64 of any library, where they are.
+    """Points by their coordinates: arrays of float64 of any library, where they are, or columns.
 
     >>> len(spatial.points(numpy.zeros(3), numpy.ones(3)))
     3
     """
-    return _kiln.geometries_from_parts("point", x, y, [], None)
-
-
-def _from_list(rows: Any) -> Geometries:
-    if not hasattr(rows, "__iter__"):
-        raise TypeError(f"a {type(rows).__name__} holds no geometries: pass a GeoSeries, shapely geometries, an object with "
-                        "__arrow_c_array__, a list of WKB or WKT, or a pair of coordinate arrays")
-    rows = several("geometries", rows)
-    at = next((i for i, r in enumerate(rows) if r is not None), 0)
-    first = rows[at] if rows else None
-    if hasattr(first, "geom_type"):
-        return _from_shapely(rows)
-    kind = bytes if first is None else next((k for k in (bytes, str) if isinstance(first, k)), None)
-    if kind is None:
-        raise TypeError(f"row {at} is a {type(first).__name__}: rows are shapely geometries, WKB or WKT")
-    for i, row in enumerate(rows):
-        if row is not None and not isinstance(row, kind):
-            raise TypeError(f"row {i} is a {type(row).__name__} and row {at} a {kind.__name__}: rows are all WKB or all WKT")
-    return _kiln.geometries_from_wkb(rows) if kind is bytes else _kiln.geometries_from_wkt(["NULL" if r is None else r for r in rows])
-
-
-def _from_shapely(rows: Any) -> Geometries:
-    import numpy
-    import shapely
-
-    rows = numpy.asarray(rows, dtype=object)
-    missing = shapely.is_missing(rows)
-    try:
-        family, coordinates, offsets = shapely.to_ragged_array(rows, include_z=False)
-    except ValueError:  # of several families
-        return _kiln.geometries_from_wkb(list(shapely.to_wkb(rows, output_dimension=2)))
-    # Missing rows come out of it as empty ones.
-    validity = numpy.packbits(~missing, bitorder="little") if missing.any() else None
-    x, y = (numpy.ascontiguousarray(coordinates[:, i], dtype=numpy.float64) for i in (0, 1))
-    inward = [numpy.ascontiguousarray(o, dtype=numpy.int32) for o in reversed(offsets)]
-    return _kiln.geometries_from_parts(_FAMILIES[int(family)], x, y, inward, validity)
+    return _kiln.geometries_from_parts("point", _rows.coordinates(x), _rows.coordinates(y), [], None)
 
 
 def read_file(path: str | os.PathLike[str]) -> Geometries:
-    """GeoJSON, WKT, hexadecimal WKB or CSV; checked.
+    """GeoJSON, WKT, hexadecimal WKB or CSV; checked. Of a GeoJSON's heights nothing is taken, and a warning says so (CoordinatesDropped).
 
     >>> _ = open("two.wkt", "w").write("POINT (1 2)\\nPOINT (3 4)\\n")
     >>> len(spatial.read_file("two.wkt"))
     2
     """
-    rows: Geometries = _kiln.spatial_read_file(os.fspath(path), "")[0]
-    return rows
+    rows, _, has_heights = _kiln.spatial_read_file(os.fspath(path), "")
+    _rows.tell_dropped(has_heights, False)
+    read: Geometries = rows
+    return read
 
 
 # ---- Out ------------------------------------------------------------------------------------------------------------------
@@ -209,6 +180,23 @@ class Overlay(Pairs):
         self.rows = rows
 
 
+class Dissolved:
+    """One row, of `rows`, for each value, of `key`, that occurred; in the order of the values."""
+
+    rows: Geometries
+    key: Any
+
+    def __init__(self, key: Any, rows: Geometries) -> None:
+        self.key = key
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"<kiln.spatial.Dissolved: {len(self)} of key, rows>"
+
+
 class Matrices(Pairs):
     """Pairs that are not disjoint, with nine entries of three bits each; as kiln's C++ interface has them."""
 
@@ -288,6 +276,8 @@ def join_in_chunks(left: Rows, right: Rows, take: Callable[[Pairs], object], rel
     >>> sum(sizes)
     2
     """
+    if not callable(take):
+        raise TypeError(f"join_in_chunks: take is a {type(take).__name__}; it is a function that is called with each part")
     _kiln.spatial_join_in_chunks(geometries(left), geometries(right), relation, distance, lambda a, b: take(Pairs(a, b)), most_bytes)
 
 
@@ -452,12 +442,12 @@ def bounds(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> B
 
 @plainly
 def bounds_by_key(rows: Rows, key: Any, keys: int, *, stream: Any = None, timeout: float | None = None) -> Boxes:
-    """Around the rows of each key from 0 to before `keys`; `key` is int32, one per row. Rows of other keys are left out.
+    """Around the rows of each key from 0 to before `keys`; `key` is integers, one per row. Rows of other keys, and of none, are left out.
 
     >>> [float(c[0]) for c in spatial.bounds_by_key(AREAS, numpy.zeros(2, "i4"), 1)]
     [0.0, 0.0, 4.0, 2.0]
     """
-    return Boxes(*_kiln.spatial_bounds_by_key(geometries(rows), key, keys, stream, timeout))
+    return Boxes(*_kiln.spatial_bounds_by_key(geometries(rows), _keys.numbers("bounds_by_key", "key", key, keys), keys, stream, timeout))
 
 
 @plainly
@@ -485,24 +475,24 @@ def counts(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> C
 
 @plainly
 def gather(rows: Rows, which: Any, *, stream: Any = None, timeout: float | None = None) -> Geometries:
-    """Row i is row which[i]; `which` is int32. No vertex is copied.
+    """Row i is row which[i]; `which` is integers. No vertex is copied.
 
     >>> spatial.gather(AREAS, numpy.array([1], "i4")).to_wkt_sync()
     ['POLYGON ((2 0, 4 0, 4 2, 2 2, 2 0))']
     """
-    return _kiln.spatial_gather(geometries(rows), which, stream, timeout)
+    return _kiln.spatial_gather(geometries(rows), _keys.numbers("gather", "which", which, None), stream, timeout)
 
 
 @plainly
 def filter_sync(rows: Rows, keep: Any, *, stream: Any = None, timeout: float | None = None) -> Geometries:
     """The rows whose flag is not 0.
 
-    `keep`: bool or uint8, one per row.
+    `keep`: bool or uint8, one per row; an array, a column or a list.
 
     >>> len(spatial.filter_sync(AREAS, numpy.array([True, False])))
     1
     """
-    return _kiln.spatial_filter(geometries(rows), keep, stream, timeout)
+    return _kiln.spatial_filter(geometries(rows), _keys.flags("filter_sync", "keep", keep), stream, timeout)
 
 
 @plainly
@@ -612,6 +602,8 @@ def clip_by_rect(rows: Rows, box: Sequence[float], *, stream: Any = None, timeou
     >>> spatial.length(spatial.clip_by_rect(["LINESTRING (0 0, 10 0)"], (2, -1, 5, 1))).tolist()
     [3.0]
     """
+    if not hasattr(box, "__len__"):
+        raise TypeError(f"clip_by_rect: box is a {type(box).__name__}; it is (min_x, min_y, max_x, max_y)")
     if len(box) != 4:
         raise InvalidArgument(f"clip_by_rect: box has {len(box)} numbers; it is (min_x, min_y, max_x, max_y)")
     left, bottom, right, top = box
@@ -675,16 +667,31 @@ def iou(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = 
     return _host(_kiln.spatial_iou(geometries(left), geometries(right), stream, timeout))
 
 
+@overload
+def dissolve(rows: Rows, key: Any, keys: int, *, stream: Any = None, timeout: float | None = None) -> Geometries: ...
+@overload
+def dissolve(rows: Rows, key: Any, keys: None = None, *, stream: Any = None, timeout: float | None = None) -> Dissolved: ...
+
+
 @plainly
-def dissolve(rows: Rows, key: Any, keys: int, *, stream: Any = None, timeout: float | None = None) -> Geometries:
-    """A row for each key from 0 to before `keys`: all rows with that key as one. `key` is int32, one per row; rows of other keys are left out.
+def dissolve(rows: Rows, key: Any, keys: int | None = None, *, stream: Any = None, timeout: float | None = None) -> Geometries | Dissolved:
+    """All rows with one key as one row.
 
-    Of numbers that stand for something else, `numpy.unique(key, return_inverse=True)[1].astype("int32")` numbers those that occur.
+    Without `keys`, as GeoPandas does it: `key` has a value per row, of any type that can be sorted (a column, a list), and there is a row for each
+    value that occurs, or for each category; rows without one are left out. With `keys`, `key` is integers that number the results: a row for each from 0
+    to before `keys`, and rows of other numbers are left out.
 
+    >>> states = spatial.dissolve(AREAS, ["ut", "co"])
+    >>> list(states.key), spatial.area(states.rows).tolist()
+    (['co', 'ut'], [4.0, 4.0])
     >>> spatial.area(spatial.dissolve(AREAS, numpy.zeros(2, "i4"), 1)).tolist()
     [8.0]
     """
-    return _kiln.spatial_dissolve(geometries(rows), key, keys, stream, timeout)
+    of = geometries(rows)
+    if keys is not None:
+        return _kiln.spatial_dissolve(of, _keys.numbers("dissolve", "key", key, keys), keys, stream, timeout)
+    number, values = _keys.numbered(key, len(of))
+    return Dissolved(values, _kiln.spatial_dissolve(of, number, len(values), stream, timeout))
 
 
 @plainly

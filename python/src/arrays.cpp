@@ -254,9 +254,14 @@ void array::set_strides(Bytes bytes) {
     }
 }
 
+// errc::invalid_argument where there is none, or items are not where such items must be.
 void array::want_memory() const {
     if (data_ == nullptr && items() != 0)
         throw error{errc::invalid_argument, std::string{argument_} + " has " + std::to_string(items()) + " items and no memory"};
+    // What is compiled reads items where items are; others crash it, now and then.
+    auto const size = std::uintptr_t{type_.bits} / 8;
+    if (items() != 0 && size > 1 && size <= 8 && reinterpret_cast<std::uintptr_t>(data_) % size != 0)
+        throw error{errc::invalid_argument, std::string{argument_} + " has items of " + std::to_string(size) + " bytes that do not begin at a multiple of that: pass a copy"};
 }
 
 void array::take(dlpack::tensor const& from) {
@@ -430,12 +435,17 @@ void array::take_cuda_interface() {
 }
 
 void array::take_buffer() {
-    if (PyObject_GetBuffer(object_.ptr(), &buffer_, PyBUF_FULL_RO) != 0) throw nb::python_error();
+    if (PyObject_GetBuffer(object_.ptr(), &buffer_, PyBUF_FULL_RO) != 0) {
+        if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) throw nb::python_error();
+        PyErr_Clear();  // NumPy's, of dates: a buffer has no word for them
+        throw error{errc::unsupported, std::string{argument_} + " has items that no buffer can describe, such as dates: convert them to numbers"};
+    }
     type_ = of_buffer(buffer_.format, static_cast<std::size_t>(buffer_.itemsize), argument_);
     set_shape(buffer_.ndim, [&](auto i) { return buffer_.shape[i]; });
     set_strides([&](auto i) { return buffer_.strides[i]; });
     data_ = buffer_.buf;
     read_only_ = buffer_.readonly != 0;
+    want_memory();
 }
 
 std::size_t array::items() const noexcept {

@@ -176,10 +176,19 @@ nb::object numpy_of(nb::handle self) {
     return out;
 }
 
+device_array first_of(device_array const& a, std::int64_t n) {
+    if (a.shape.size() != 1 || n < 0 || n > a.shape[0])
+        throw error{errc::invalid_argument, "first: there are " + std::to_string(a.shape.empty() ? 0 : a.shape[0]) + " items in " + std::to_string(a.shape.size()) + " dimensions; " +
+                                                std::to_string(n) + " of one were asked for"};
+    device_array out{{}, {n}, a.type, a.read_only};
+    out.memory = storage::borrow(a.memory.data(), out.bytes(), a.memory.where(), a.memory.device(), std::make_shared<storage>(a.memory));
+    return out;
+}
+
 }  // namespace
 
 void bind_device_array(nb::module_& m) {
-    nb::class_<device_array>(m, "Array", "Memory of Kiln's own. Other libraries take it by DLPack or by their array interface, without a copy.")
+    nb::class_<device_array>(m, "Array", nb::is_weak_referenceable(), "Memory of Kiln's own. Other libraries take it by DLPack or by their array interface, without a copy.")
         .def_static("empty", &make, nb::arg("shape"), nb::arg("dtype"), nb::arg("device") = 0)
         .def_static("from_host_sync", &from_host, nb::arg("x"), nb::arg("device") = 0)
         .def_prop_ro("shape", &shape_of)
@@ -188,7 +197,9 @@ void bind_device_array(nb::module_& m) {
         .def_prop_ro("ordinal", [](device_array const& a) { return a.on_device() ? a.memory.device() : -1; }, "Of its device; -1 for the host.")
         .def("to_host_sync", &to_host, nb::arg("out"), nb::arg("stream") = nb::none())
         .def("numpy_sync", &numpy_of, nb::sig("def numpy_sync(self) -> typing.Any"), "A NumPy array: the same memory where it is on the host, else a copy that is waited for.")
+        .def("first", &first_of, nb::arg("n"), "The first n items of one dimension: the same memory.")
         .def("__len__", [](device_array const& a) { return a.shape.empty() ? 0 : a.shape[0]; })
+        .def("__reduce__", [](device_array const&) -> nb::tuple { throw nb::type_error("a kiln.Array is not copied or pickled by itself: numpy_sync() gives an array that can be"); })
         .def("__dlpack_device__", &device_of)
         .def("__dlpack__", &capsule_of,
              nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())

@@ -390,7 +390,7 @@ nb::tuple to_arrow_device(geometries const& from, std::string const& crs) {
 }  // namespace
 
 void bind_geometries(nb::module_& m) {
-    nb::class_<geometries>(m, "Geometries", "Geometries, one per row, on the host or on a device, in GeoArrow's layout. A missing row is not an empty one.")
+    nb::class_<geometries>(m, "Geometries", nb::is_weak_referenceable(), "Geometries, one per row, on the host or on a device, in GeoArrow's layout. A missing row is not an empty one.")
         .def("__len__", &geometries::rows)
         .def_prop_ro("family", [](geometries const& g) { return std::string{spatial::name_of(g.kind())}; })
         .def_prop_ro("vertices", &geometries::vertices)

@@ -171,12 +171,13 @@ void in_chunks(geometries const& left, geometries const& right, std::string cons
 }  // namespace
 
 void bind_spatial(nb::module_& m) {
-    nb::class_<area_index>(m, "AreaIndex", "Which areas a point is in: built once, asked often, in constant time per point.")
+    nb::class_<area_index>(m, "AreaIndex", nb::is_weak_referenceable(), "Which areas a point is in: built once, asked often, in constant time per point.")
         .def(nb::new_([](nb::handle given, nb::handle stream, seconds timeout) {
             auto const areas = rows_of(given);
             return ran(manner_of(areas, stream, timeout), [=](stream_ref on) { return area_index::make(on, areas); });
         }), nb::arg("areas"), nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none())
         .def("__len__", &area_index::rows)
+        .def("__reduce__", [](area_index const&) -> nb::tuple { throw nb::type_error("an AreaIndex is not copied or pickled: build it again of the areas, which can be"); })
         .def_prop_ro("nbytes", &area_index::bytes)
         .def_prop_ro("ordinal", [](area_index const& i) { return on_device(i.where()) ? i.device() : -1; })
         .def("__repr__", [](area_index const& i) { return "<kiln.spatial.AreaIndex of " + std::to_string(i.rows()) + " areas>"; });
@@ -275,7 +276,7 @@ void bind_spatial(nb::module_& m) {
         read_options how;
         how.id = id;
         auto got = [&] { without_gil const unlocked; return read_file(path, how); }().value();
-        return nb::make_tuple(std::move(got.rows), std::move(got.ids));
+        return nb::make_tuple(std::move(got.rows), std::move(got.ids), got.has_heights);
     }, nb::arg("path"), nb::arg("id"));
     m.def("spatial_relations", [] {
         std::vector<std::string> out;

@@ -69,6 +69,16 @@ nb::list recent(std::string const& kind) {
     return out;
 }
 
+// What another process decided for this one, as it told it.
+void tell(std::string const& kind, std::string const& unit, std::string const& target, std::string const& reason, std::string const& detail, std::uint64_t key,
+          std::uint64_t request, std::int64_t duration_ns, std::int64_t value, std::int64_t time_ns) {
+    event e{.unit = unit, .target = target, .reason = reason, .detail = detail, .key = key, .request = request, .duration_ns = duration_ns, .value = value, .time_ns = time_ns};
+    for (int i = 0; i <= static_cast<int>(event_kind::note); ++i)
+        if (kind == kiln::name_of(static_cast<event_kind>(i))) e.kind = static_cast<event_kind>(i);
+    without_gil const unlocked;
+    event_log::process().emit(e);
+}
+
 // A scope of C++ as a with block: begun and ended on one thread.
 template <class Scope>
 struct block {
@@ -108,6 +118,7 @@ void bind_views(nb::module_& m) {
     m.def("tell_cpu", [](std::string const& operation, std::string const& why) {
         event_log::process().emit({.kind = event_kind::dispatched, .unit = operation, .target = "cpu", .reason = why});
     });
+    m.def("tell", &tell);
     m.def("status", &status_of);
     m.def("events", &recent);
     m.def("event_kinds", [] {

@@ -136,6 +136,66 @@ REFUSED = [
 ]
 
 
+OVERLAPPING = {
+    "inclusive_scan": (lambda x, o: kiln.inclusive_scan(x[:10], out=o), "out and x overlap"),
+    "exclusive_scan": (lambda x, o: kiln.exclusive_scan(x[:10], init=3, out=o), "out and x overlap"),
+    "reduce": (lambda x, o: kiln.reduce(x[:10], out=o), "out and x overlap"),
+    "segmented_reduce": (lambda x, o: kiln.segmented_reduce(x[:10], numpy.array([0, 3, 9]), out=o), "out and x overlap"),
+    "segmented_reduce, offsets": (lambda x, o: kiln.segmented_reduce(x[20:40], x[:10], out=o), "out and offsets overlap"),
+    "select": (lambda x, o: kiln.select(x[:10], x[:10] > 0, out=o), "out and x overlap"),
+    "lower_bound": (lambda x, o: kiln.lower_bound(x[:10], x[40:50], out=o), "out and sorted overlap"),
+    "upper_bound": (lambda x, o: kiln.upper_bound(x[40:50], x[:10], out=o), "out and queries overlap"),
+    "radix_sort": (lambda x, o: kiln.radix_sort(x[:10], out=o), "out and keys overlap"),
+    "radix_sort, values": (lambda x, o: kiln.radix_sort(x[40:50], x[:10], values_out=o), "values_out and values overlap"),
+    "merge_sort": (lambda x, o: kiln.merge_sort(x[40:50], x[:10], out=o), "out and values overlap"),
+    "unique_by_key": (lambda x, o: kiln.unique_by_key(x[:10], out=o), "out and keys overlap"),
+    "gather": (lambda x, o: kiln.gather(x[:10], numpy.arange(10), out=o), "out and x overlap"),
+    "gather, index": (lambda x, o: kiln.gather(x[40:60], x[:10], out=o), "out and index overlap"),
+}
+
+
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_results_do_not_lie_over_what_is_read(name):
+    call, words = OVERLAPPING[name]
+    x = numpy.arange(100, dtype="i4")
+    before = x.copy()
+    with pytest.raises(kiln.InvalidArgument, match=words):
+        call(x, x[5:15])
+    assert numpy.array_equal(x, before)
+    call(x, x[60:80])  # beside it
+
+
+def test_scans_may_be_in_place():
+    for scan, expected in ((kiln.inclusive_scan, [1, 3, 6]), (kiln.exclusive_scan, [0, 1, 3])):
+        x = numpy.array([1, 2, 3, 9], "i4")
+        assert scan(x[:3], out=x[:3]) is not None and x.tolist() == [*expected, 9]
+        x = numpy.array([1, 2, 3, 9], "i4")
+        scan(x[:3], out=x)  # from the first item on
+        assert x.tolist() == [*expected, 9]
+    with pytest.raises(kiln.InvalidArgument, match="write to the same array or to another one"):
+        kiln.inclusive_scan(x[::2], out=x[:2])
+    pairs = numpy.arange(10, dtype="i4")
+    assert kiln.inclusive_scan(pairs[:0], out=pairs[:0]).size == 0
+    mask = numpy.ones(8, "u1")
+    with pytest.raises(kiln.InvalidArgument, match="out and the mask overlap"):
+        kiln.select(numpy.ones(8, "u1"), mask, out=mask)
+    with pytest.raises(kiln.InvalidArgument, match="count and x overlap"):
+        kiln.select(x := numpy.ones(8, "i8"), mask, count=x[2:3])
+
+
+def test_nothing_is_written_where_anything_is_wrong():
+    x, out = numpy.arange(5, dtype="i4"), numpy.full(5, 7, "i4")
+    for call in (lambda: kiln.select(x, x > 1, out=out, count=numpy.zeros(1, "i4")), lambda: kiln.radix_sort(x, x, out=out, values_out=numpy.zeros(4, "i4")),
+                 lambda: kiln.unique_by_key(x, x, out=out, values_out=numpy.zeros(5, "i8"))):
+        with pytest.raises(kiln.InvalidArgument):
+            call()
+        assert out.tolist() == [7] * 5
+    with pytest.raises(kiln.InvalidArgument, match="out has 3 items of int32, and 5 of int32 are written"):
+        kiln.select(x, x > 3, out=out[:3])  # a GPU writes as it goes
+    with pytest.raises(kiln.InvalidArgument, match="5 keys and 3 values"):
+        kiln.unique_by_key(x, x[:3])
+
+
 @pytest.mark.parametrize("call, words", REFUSED, ids=[words for _, words in REFUSED])
 def test_what_a_gpu_would_not_take(call, words):
     with pytest.raises(kiln.InvalidArgument, match=words):

@@ -263,7 +263,7 @@ def test_overlays_that_cannot_be():
         spatial.overlay(LINES, SQUARES)
     with pytest.raises(kiln.InvalidArgument):
         spatial.iou(SQUARES, SQUARES[:2])
-    with pytest.raises(kiln.InvalidArgument, match="it must be of int32"):
+    with pytest.raises(kiln.InvalidArgument, match="it must be of int32 or other integers: leave keys= out"):
         spatial.dissolve(SQUARES, numpy.zeros(4), 2)
 
 

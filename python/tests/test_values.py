@@ -44,6 +44,45 @@ def test_a_bundle_is_all_a_program_needs(tmp_path, python):
     assert python(text).stdout == "True bundle\n"
 
 
+def test_what_a_build_did_is_seen(tmp_path, python):
+    """Compiled, found and failed, as if this process had done it itself."""
+    done = python(f"""import kiln, json, os, time
+good, bad = kiln.Unit("saxpy", r'''{SAXPY}'''), kiln.Unit("bad", "nonsense")
+begun = time.monotonic()
+kiln.build("a.kiln", [good], archs=["sm_80", "sm_90"])
+assert sorted((e["unit"], e["target"]) for e in kiln.events("compiled")) == [("saxpy", "sm_80"), ("saxpy", "sm_90")]
+assert all(e["duration"] > 0 and begun < e["time"] < time.monotonic() for e in kiln.events("compiled"))
+rows = kiln.status()
+assert sorted((r["name"], r["target"], r["state"], r["origin"], r["consumers"]) for r in rows) == [("saxpy", a, "ready", "compiled", "kiln.build") for a in ("sm_80", "sm_90")]
+assert (rows.totals["ready"], rows.totals["compiled"], rows.totals["failed"]) == (2, 2, 0) and all(r["compile"] > 0 and r["bytes"] > 0 for r in rows)
+kiln.build("b.kiln", [good], archs=["sm_90"])
+assert len(kiln.events("compiled")) == 2 and any((e["unit"], e["reason"]) == ("saxpy", "disk") for e in kiln.events("found"))
+assert sorted(r["origin"] for r in kiln.status()) == ["compiled", "disk"]
+try: kiln.build("c.kiln", [good, bad], archs=["sm_90"])
+except kiln.CompileFailed: pass
+else: raise AssertionError("nobody said so")
+assert [(e["unit"], e["reason"]) for e in kiln.events("compile_failed")] == [("bad", "compile-failed")]
+row, = [r for r in kiln.status() if r["state"] == "failed"]
+assert row["name"] == "bad" and "nonsense" in row["log"] and kiln.status().totals["failed"] == 1
+assert "1 failed" in repr(kiln.status())
+with kiln.record("app.profile"): kiln.Unit("other", 'extern "C" __global__ void other() {{}}').artifact("sm_90")
+kiln.replay("app.profile", archs=["sm_80"], bundle="d.kiln")
+assert any((e["unit"], e["target"]) == ("other", "sm_80") for e in kiln.events("compiled"))
+assert any((r["name"], r["target"], r["consumers"]) == ("other", "sm_80", "kiln.replay") for r in kiln.status())
+lines = [json.loads(line) for line in open("events.jsonl")]
+assert len([e for e in lines if e["kind"] == "compiled"]) == 4 and {{e["pid"] for e in lines}} == {{os.getpid()}}
+""", KILN_EVENTS=str(tmp_path / "events.jsonl"))
+    assert done.stderr == ""
+
+
+def test_warnings_of_a_build_are_logged_once(python):
+    text = f"import logging; logging.basicConfig(format='%(name)s %(message)s')\nimport kiln\nunit = kiln.Unit('saxpy', r'''{SAXPY}''')\n"
+    ask, build = "unit.artifact('sm_90')\n", "kiln.build('a.kiln', [unit], archs=['sm_90'])\nkiln.Unit('o', 'extern \"C\" __global__ void o() {}').artifact('sm_90')\n"
+    for words in (ask + build, build + build):
+        heard = python(text + words, KILN_MAX_SIZE="plenty").stderr.splitlines()
+        assert len(heard) == 1 and "KILN_MAX_SIZE" in heard[0], heard
+
+
 def test_a_build_that_fails_leaves_the_bundle_as_it_was(tmp_path):
     file = tmp_path / "good.kiln"
     good, bad = kiln.Unit("saxpy", SAXPY), kiln.Unit("bad", 'extern "C" __global__ void bad() { nonsense; }')

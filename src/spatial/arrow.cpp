@@ -254,6 +254,10 @@ result<void> import_interleaved(source const& from, ArrowSchema const& schema, A
 result<void> import_coordinates(source const& from, ArrowSchema const& schema, ArrowArray const& array,
                                 extent const& vertices, geometry_parts& to) {
     std::string_view const format{schema.format};
+    if (format == "+w:3" || format == "+w:4" || (format == "+s" && schema.n_children > 2 && schema.n_children <= 4))
+        return fail(errc::unsupported,
+                    "from_arrow: Z or M coordinates; only x and y are taken: leave the others out before, as "
+                    "shapely.force_2d does");
     if (format == "+s") return import_separated(from, schema, array, vertices, to);
     if (format == "+w:2") return import_interleaved(from, schema, array, vertices, to);
     return fail(errc::unsupported, "from_arrow: coordinates of format '{}'; x and y as +s or +w:2 are taken", format);

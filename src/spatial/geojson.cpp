@@ -69,9 +69,11 @@ public:
         if (numbers_ == 0 && shape_.back() != '(') return "a number among positions";
         if (numbers_ == 0) positions_.push_back({v, 0});
         if (numbers_ == 1) positions_.back().second = v;
-        ++numbers_;  // a third is the height, and left out
+        if (numbers_ >= 2) has_heights_ = true;  // and they are left out
+        ++numbers_;
         return {};
     }
+    [[nodiscard]] bool has_heights() const noexcept { return has_heights_; }
 
     // As a row's content; what is wrong, or nothing.
     std::string_view write(family kind, geometry_builder& to) {
@@ -125,6 +127,7 @@ private:
     std::string shape_;  // ( and ), and . for a position
     std::vector<std::pair<double, double>> positions_;
     int depth_ = 0, numbers_ = 0;
+    bool has_heights_ = false;  // any position so far
     std::size_t shape_at_ = 0, position_at_ = 0;
 };
 
@@ -158,6 +161,7 @@ public:
         KILN_CHECK(check_name());
         KILN_TRY(out_.rows, to_.finish());
         out_.ids_are_text = how_.id.empty() || has_text_name_;
+        out_.has_heights = tree_.has_heights();
         return std::move(out_);
     }
 

@@ -49,6 +49,7 @@ struct rows_of_file {
     std::vector<std::string> properties = {};
     // As "EPSG:3035" where the file names one; a GeoJSON by a member "crs", which most have not. The WKT of one that has no number.
     std::string crs = {};
+    bool has_heights = false;  // of a GeoJSON: third numbers of positions, which were left out
 };
 
 // errc::invalid_argument for what is wrong in the text, errc::unsupported for what is right but not taken: geometry collections,
