@@ -38,9 +38,11 @@ int relayed(void* of, void* more) {
     auto& p = *static_cast<program*>(of);
     if (p.wish != 0) return std::exchange(p.wish, 0);
     int ours = PTHREAD_CANCEL_DISABLE;
+    auto* const turn = compile::thread_turn::put_aside();
     ::pthread_setcancelstate(p.cancelling, &ours);
     int const said = p.watcher.function(p.watcher.payload, more);
     ::pthread_setcancelstate(ours, nullptr);
+    compile::thread_turn::take_up(turn);
     return said;
 }
 
@@ -401,7 +403,7 @@ std::optional<int> compile_request::begin_to_make() {
     next.program = p_.real = fresh.release();
     if (status != 0) return go_on(status);
     point_at(list_, call.options, next);
-    seeing_->begin();
+    seeing_->begin(compile_watch::calls::the_program);
     return std::nullopt;
 }
 
