@@ -252,10 +252,7 @@ void forget_hooks(void* library) {
 }
 
 thread_turn::thread_turn(header_answers* answers, arithmetic how)
-    : answers_{answers},
-      before_{std::exchange(turn_here, this)},
-      is_first_{capture_mutex.count()},
-      how_{how} {
+    : answers_{answers}, before_{std::exchange(turn_here, this)}, is_first_{capture_mutex.count()}, how_{how} {
     take_up(this);
 }
 

@@ -32,8 +32,8 @@ bool is_of_job_control(int signal) { return signal == SIGTSTP || signal == SIGTT
 
 // What a terminal sends goes to the program anyway, which is in our group. Whether it stops is up to the program.
 void pass_on(int signal, ::siginfo_t* about, void*) {
-    bool const is_of_terminal = (signal == SIGINT || signal == SIGQUIT || is_of_job_control(signal)) &&
-                                about->si_code == SI_KERNEL;
+    bool const is_of_terminal =
+        (signal == SIGINT || signal == SIGQUIT || is_of_job_control(signal)) && about->si_code == SI_KERNEL;
     int const before = errno;
     auto const pid = child_of_run.load();
     if (pid > 0 && about->si_code == SI_QUEUE) ::sigqueue(pid, signal, about->si_value);
@@ -80,8 +80,8 @@ void note_change(int, ::siginfo_t*, void*) {
 // file of ours, and is nothing to pass on.
 std::vector<int> const& handled() {
     static auto const all = [] {
-        std::vector<int> out{SIGINT,   SIGQUIT, SIGTERM, SIGHUP,    SIGUSR1, SIGUSR2, SIGALRM, SIGCONT,
-                             SIGWINCH, SIGXCPU, SIGCHLD, SIGVTALRM, SIGPROF, SIGIO,   SIGPWR,  SIGURG, SIGTSTP, SIGTTIN, SIGTTOU};
+        std::vector<int> out{SIGINT,  SIGQUIT,   SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGWINCH, SIGXCPU,
+                             SIGCHLD, SIGVTALRM, SIGPROF, SIGIO,  SIGPWR,  SIGURG,  SIGTSTP, SIGTTIN, SIGTTOU};
         for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) out.push_back(signal);
         return out;
     }();

@@ -71,7 +71,8 @@ pid_t start_waker(pid_t program) noexcept {
 
 void end_waker(pid_t waker) noexcept {
     ::kill(waker, SIGKILL);
-    while (::waitpid(waker, nullptr, __WALL) < 0 && errno == EINTR) {}
+    while (::waitpid(waker, nullptr, __WALL) < 0 && errno == EINTR) {
+    }
 }
 
 // One that has come is not heard.
