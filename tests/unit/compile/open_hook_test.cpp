@@ -108,7 +108,7 @@ TEST(open_hook, a_child_of_fork_waits_for_no_compile_of_its_parent) {
 TEST(open_hook, who_leaves_a_compile_for_good_leaves_nothing_in_force) {
     EXPECT_EQ(in_child([] {
                   static no_answers none;
-                  static thread_capture* left = nullptr;
+                  [[maybe_unused]] static thread_capture* left = nullptr;
                   std::fesetround(FE_UPWARD);
                   left = new thread_capture{none};
                   bool const is_as_usual = std::fegetround() == FE_TONEAREST;
