@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/judgement.hpp"
 
-#include "audit/system_tools.hpp"
+#include "audit/health.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -145,7 +145,7 @@ std::optional<double> measured(std::string const& name, report_input const& in) 
     if (name == "health.gpu_share") {
         health h;
         add_health(in.m, {}, h);
-        return h.all == 0 ? std::nullopt : std::optional{h.gpu_share()};
+        return h.processes.all == 0 ? std::nullopt : std::optional{h.gpu_share()};
     }
     if (name.size() > 4 && name[0] == 'R') {
         auto const id = name.substr(0, 3);
@@ -378,109 +378,6 @@ result<difference> compare(report_input const& before, report_input const& after
     tell_missing("NEW", after, before, out.new_findings);
     if (!out.new_findings.empty()) out.broken = true;
     return out;
-}
-
-namespace {
-
-// A fork that never became a program has no name.
-bool is_program(child_process const& c) { return !c.name.empty() && !is_system_tool(c.name); }
-
-// Who started a program, be it through a shell.
-std::set<std::uint32_t> starters_of(std::vector<child_process> const& all) {
-    std::map<std::uint32_t, child_process const*> by_pid;
-    for (auto const& c : all) by_pid[c.pid] = &c;
-    std::set<std::uint32_t> out;
-    for (auto const& c : all) {
-        if (!is_program(c)) continue;
-        auto pid = c.parent;
-        while (out.insert(pid).second) {
-            auto const at = by_pid.find(pid);
-            if (at == by_pid.end() || is_program(*at->second)) break;
-            pid = at->second->parent;
-        }
-    }
-    return out;
-}
-
-// Programs that used no GPU at all leave no recording of their own; those that only started others (a test runner) are no unit of
-// work.
-std::vector<health::unit> units_without_gpu(model const& m) {
-    auto const starters = starters_of(m.children);
-    std::set<std::uint32_t> recorded;
-    for (auto const& p : m.processes) recorded.insert(p.pid);
-    std::vector<health::unit> out;
-    for (auto const& c : m.children)
-        if (is_program(c) && !c.is_compiler && !starters.contains(c.pid) && !recorded.contains(c.pid))
-            out.push_back({c.command.empty() ? c.name : c.command, 0, false});
-    return out;
-}
-
-}  // namespace
-
-void add_health(model const& m, std::string const& name, health& to) {
-    for (auto const& p : m.processes) {
-        std::uint64_t kernels = 0;
-        for (auto const& o : p.ops) kernels += o.kind == op_kind::kernel ? 1 : 0;
-        std::unordered_map<std::uint32_t, std::uint64_t> ids;
-        for (auto const& e : p.from->externals) ids[e.correlation] = e.id;
-        std::set<std::uint64_t> with_kernels;
-        for (auto const& o : p.ops)
-            if (auto const at = ids.find(o.correlation); o.kind == op_kind::kernel && at != ids.end())
-                with_kernels.insert(at->second);
-        for (auto const& d : p.from->dispatches) {
-            auto const event = nlohmann::json::parse(p.text(d.text), nullptr, false);
-            if (!event.is_object()) continue;
-            auto const kind = event.value("kind", "");
-            if (kind != "dispatched" && kind != "fell_back" && kind != "failed") continue;
-            to.of_dispatches = true;
-            ++to.all;
-            if (kind == "failed") ++to.failed;
-            else if (kind == "fell_back") ++to.fell_back;
-            else if (event.value("selected", "") == "gpu") ++to.gpu;
-            else ++to.cpu;
-            if (with_kernels.contains(d.id)) ++to.verified;
-            if (auto const reason = event.value("reason", ""); !reason.empty()) ++to.reasons[reason];
-        }
-        to.units.push_back({name.empty() ? short_command(p.program) : name, kernels, kernels > 0});
-    }
-    auto const others = units_without_gpu(m);
-    to.units.insert(to.units.end(), others.begin(), others.end());
-    if (m.processes.empty() && others.empty())
-        to.units.push_back({name.empty() ? short_command(m.command) : name, 0, false});
-    if (to.of_dispatches) return;
-    to.all = to.units.size();
-    to.gpu = to.verified = static_cast<std::uint64_t>(std::ranges::count_if(to.units, &health::unit::on_gpu));
-    to.cpu = to.all - to.gpu;
-}
-
-std::string to_text(health const& h) {
-    auto out = fmt::format(
-        "{}: {} on the GPU, {} on the CPU{}\nGPU share {:.2f} %, verified by kernels {:.2f} %\n",
-        h.of_dispatches ? count_text(h.all, "dispatch", "dispatches") : count_text(h.all, "process", "processes"),
-        h.gpu, h.cpu, h.of_dispatches ? fmt::format(", {} fell back, {} failed", h.fell_back, h.failed) : "",
-        100 * h.gpu_share(), 100 * h.verified_share());
-    if (!h.of_dispatches && h.all == 1)
-        out += "  of one process it is all or nothing, by a single kernel: start each test as a program of its own\n";
-    for (auto const& [reason, count] : h.reasons) out += fmt::format("  {:>8} {}\n", count, plain_text(reason, 120));
-    for (auto const& u : h.units)
-        if (!u.on_gpu && h.units.size() > 1) out += fmt::format("  no kernel  {}\n", plain_text(u.name, 120));
-    return out;
-}
-
-nlohmann::ordered_json to_json(health const& h) {
-    nlohmann::ordered_json units = nlohmann::ordered_json::array();
-    for (auto const& u : h.units) units.push_back({{"name", u.name}, {"kernels", u.kernels}});
-    return {{"of", h.of_dispatches ? "dispatches" : "processes"},
-            {"all", h.all},
-            {"gpu", h.gpu},
-            {"cpu", h.cpu},
-            {"fell_back", h.fell_back},
-            {"failed", h.failed},
-            {"verified", h.verified},
-            {"gpu_share", h.gpu_share()},
-            {"verified_share", h.verified_share()},
-            {"reasons", h.reasons},
-            {"units", units}};
 }
 
 }  // namespace kiln::audit

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CI asks of an audit: a budget kept or broken, a run compared with another, and how much of a test suite ran on the GPU.
+// What CI asks of an audit: a budget kept or broken, and a run compared with another.
 #pragma once
 
 #include "audit/report.hpp"
@@ -51,27 +51,5 @@ struct difference {
 enum class strictness : std::uint8_t { same_only, any };
 // errc::invalid_argument where they are of another device, command, label or level, and `how` cares.
 [[nodiscard]] result<difference> compare(report_input const& before, report_input const& after, strictness how);
-
-// Dispatches where the program uses Kiln, processes where it does not. The classes add up to all.
-struct health {
-    std::uint64_t all = 0, gpu = 0, cpu = 0, fell_back = 0, failed = 0, verified = 0;
-    bool of_dispatches = false;
-    std::map<std::string, std::uint64_t> reasons;
-    struct unit {
-        std::string name;
-        std::uint64_t kernels = 0;
-        bool on_gpu = false;
-    };
-    std::vector<unit> units;
-    [[nodiscard]] double gpu_share() const {
-        return all == 0 ? 0 : static_cast<double>(gpu) / static_cast<double>(all);
-    }
-    [[nodiscard]] double verified_share() const {
-        return all == 0 ? 0 : static_cast<double>(verified) / static_cast<double>(all);
-    }
-};
-void add_health(model const& m, std::string const& name, health& to);
-[[nodiscard]] std::string to_text(health const& h);
-[[nodiscard]] nlohmann::ordered_json to_json(health const& h);
 
 }  // namespace kiln::audit

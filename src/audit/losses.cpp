@@ -67,7 +67,8 @@ std::vector<std::string> losses_of(model const& m) {
     for (auto const& c : m.children)
         if (c.out_of_sight && may_use_gpu(c))
             out.push_back(fmt::format(
-                "{} ({} {}) was not recorded: its environment was emptied, or its privileges are raised",
+                "{} ({} {}) was not recorded: its environment was emptied or changed (KILN_AUDIT_DIR, "
+                "CUDA_INJECTION64_PATH), or its privileges are raised",
                 plain_text(c.name, 60), c.pid != 0 ? "process" : "started by process", c.pid != 0 ? c.pid : c.parent));
     return out;
 }
@@ -80,7 +81,8 @@ bool is_cut_short(model const& m, std::span<std::string const> losses) {
 std::vector<std::string> doubts_of(model const& m) {
     std::vector<std::string> out;
     if (!m.is_hooked)
-        out.emplace_back("without the companion (--hook none) processes whose environment was emptied are not seen");
+        out.push_back(fmt::format("without the companion ({}) processes whose environment was emptied are not seen",
+                                  m.why_not_hooked.empty() ? "--hook none" : m.why_not_hooked));
     std::set<std::uint32_t> named;
     for (auto const& c : m.children) {
         if (!m.outlived(c.pid, c.when.from) || c.was_waited_for || !may_use_gpu(c)) continue;

@@ -247,6 +247,7 @@ void take_about(recording const& from, model& to) {
     for (auto const& name : list("missing"))
         if (name.is_string()) to.missing.insert(name.get<std::string>());
     to.is_hooked = text("hook") != "none";
+    to.why_not_hooked = text("why_no_hook");
     to.cut_short = text("cut_short");
     if (auto const why = text("not_recorded"); !why.empty()) {
         to.not_recorded = true;

@@ -131,6 +131,7 @@ struct child_process {
     std::string command;  // and its arguments, short; empty: not known
     interval when;
     bool is_compiler = false, is_outermost = false;
+    bool is_helper = false;  // a shell, a small tool or a compiler, by its name and where it lies: no work of anybody's
     bool was_waited_for = false;  // so its end is known
     bool out_of_sight = false;    // started without what is put around a program: nothing it did is known
 };
@@ -216,6 +217,7 @@ struct model {
     bool has_end = true;            // run.json was there, and could be read
     std::string cut_short;          // why it is not, where that is known
     bool is_hooked = true;          // children were looked at: one whose environment was emptied would be known
+    std::string why_not_hooked;     // and what to do; empty: not known
     std::set<std::string> missing;  // of what a GPU needs, on the machine it ran on: libcuda.so.1, libcupti
     bool driver_asked = false;      // somebody called cuInit
     std::uint32_t driver_status = 0;

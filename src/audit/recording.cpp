@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <map>
+#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -247,6 +248,47 @@ std::uint32_t pid_of(std::string const& name) {
     return static_cast<std::uint32_t>(std::strtoul(name.c_str() + 1, nullptr, 10));
 }
 
+// A number may have come twice, or at once in two namespaces of processes: then each file of the recorder's is another process, and what
+// the companion saw in that number goes to whoever lived at the time. What is nobody's was seen in one that left no recording.
+void add_processes(std::uint32_t pid, std::vector<process_recording> recorded, process_recording seen,
+                   std::vector<process_recording>& to) {
+    constexpr std::uint64_t resolution = 50'000'000;  // of when a process began
+    std::set<std::uint32_t> identities;
+    for (auto const& c : seen.children)
+        if (c.event == 1 && c.pid == pid && c.status != 0) identities.insert(c.status);
+    bool const is_one = recorded.size() == 1 && identities.size() <= 1;
+    std::ranges::stable_sort(recorded, {}, [](process_recording const& r) { return r.about.begun; });
+    auto const owner = [&](format::compile_record const& c) -> process_recording* {
+        for (std::size_t i = 0; i < recorded.size(); ++i) {
+            auto const& r = recorded[i];
+            auto end = i + 1 < recorded.size() ? recorded[i + 1].about.begun : ~std::uint64_t{0};
+            for (auto const& e : r.ends) end = std::min(end, e.time + resolution);
+            if (is_one || (c.start + resolution >= r.about.started && c.start <= end)) return &recorded[i];
+        }
+        return nullptr;
+    };
+    std::vector<format::compile_record> nobodys;
+    for (auto const& c : seen.compiles)
+        if (auto* const whose = owner(c)) whose->compiles.push_back(c);
+        else nobodys.push_back(c);
+    seen.compiles = std::move(nobodys);
+    bool const is_empty = seen.compiles.empty() && !recorded.empty();
+    if (is_empty) {
+        auto& first = recorded.front();
+        first.children.insert(first.children.end(), seen.children.begin(), seen.children.end());
+        first.bytes += seen.bytes;
+        first.chunks += seen.chunks;
+        first.skipped_bytes += seen.skipped_bytes;
+        first.unknown_chunks += seen.unknown_chunks;
+    } else {
+        recorded.push_back(std::move(seen));
+    }
+    for (auto& r : recorded) {
+        r.pid = pid;
+        to.push_back(std::move(r));
+    }
+}
+
 }  // namespace
 
 result<void> parse_process(base::byte_span data, string_table& strings, process_recording& to) {
@@ -280,8 +322,12 @@ result<recording> read_recording(std::filesystem::path const& from) {
                         from.native());
     }
     if (!out.has_end) ++out.spoilt_files;  // one file of it, or whoever ran the program was killed, or the disk is full
-    // What the recorder and the companion saw of one process belongs together; one pid may have come twice.
-    std::map<std::uint32_t, process_recording> by_pid;
+    // What the recorder and the companion saw of one process belongs together.
+    struct of_one_number {
+        std::vector<process_recording> recorded;
+        process_recording seen;
+    };
+    std::map<std::uint32_t, of_one_number> by_pid;
     for (auto const& file : files) {
         auto data = file_bytes::open(file);
         if (!data && is_folder) {  // what can be read of the others is
@@ -289,17 +335,16 @@ result<recording> read_recording(std::filesystem::path const& from) {
             continue;
         }
         if (!data) return data.error();
-        auto& to = by_pid[pid_of(file.filename().native())];
+        auto const name = file.filename().native();
+        auto& of = by_pid[pid_of(name)];
+        auto& to = name.starts_with('c') ? of.seen : of.recorded.emplace_back();
         if (auto const read = file_parser{*data, out.strings, to}.parse(); !read) {
             if (read.error().code() == errc::unsupported || !is_folder)
                 return error{read.error()}.within(file.native());
             ++out.spoilt_files;
         }
     }
-    for (auto& [pid, process] : by_pid) {
-        process.pid = pid;
-        out.processes.push_back(std::move(process));
-    }
+    for (auto& [pid, of] : by_pid) add_processes(pid, std::move(of.recorded), std::move(of.seen), out.processes);
     if (is_folder) {
         auto const lines = base::read_file(from / "lines.txt", std::size_t{64} << 20);
         if (lines && *lines) put_lines(native_lines_from(base::as_text(**lines)), out);

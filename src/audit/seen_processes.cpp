@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/seen_processes.hpp"
 
+#include "audit/system_tools.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -22,6 +24,25 @@ bool is_compiler(std::string_view name) {
     if (name.ends_with('-')) name.remove_suffix(1);
     if (auto const dash = name.rfind('-'); dash != name.npos) name.remove_prefix(dash + 1);
     return std::ranges::find(compilers, name) != compilers.end();
+}
+
+// Names that a test may have as well, as those of connected components have: "cc". So may what ends like a compiler, "test-as".
+bool is_compilers_alone(std::string_view name) {
+    constexpr std::array shared{"as", "cc", "c++", "ld"};
+    if (name.find("-linux-") != name.npos) return true;  // "x86_64-conda-linux-gnu-cc"
+    auto const dash = name.find('-');
+    auto const first = name.substr(0, dash);
+    bool const has_version = dash == name.npos || std::isdigit(static_cast<unsigned char>(name.back())) != 0;
+    return has_version && std::ranges::find(compilers, first) != compilers.end() &&
+           std::ranges::find(shared, first) == shared.end();
+}
+
+// No work of anybody's. Whoever only looks like it is counted.
+bool is_helper(std::string_view path, std::string_view command) {
+    auto const name = path.substr(path.rfind('/') + 1);
+    if (is_system_tool(path)) return true;
+    if (name == "cmake" && command.starts_with("cmake -E ")) return true;  // makefiles echo by it
+    return is_compiler(name) && (is_compilers_alone(name) || is_of_the_system(path));
 }
 
 void add_unnumbered(std::vector<child_process>& out, format::child_record const& from, std::string const& name) {
@@ -51,7 +72,12 @@ public:
             if (c.when.to < c.when.from) c.when.to = c.when.from;
             c.is_compiler = is_compiler(c.name);
         }
-        for (auto& c : all_) c.is_outermost = !is_compiler(name_of_parent(c));
+        for (auto& c : all_) {
+            auto const* const parent = parent_of(c);
+            bool const by_compiler = parent != nullptr && parent->is_compiler;
+            c.is_outermost = !by_compiler;
+            c.is_helper = c.is_helper || (c.is_compiler && by_compiler && parent->is_helper);
+        }
         unnumbered_.insert(unnumbered_.end(), all_.begin(), all_.end());
         return std::move(unnumbered_);
     }
@@ -68,12 +94,18 @@ private:
         auto const tab = text.find('\t');
         auto const name = base_name(text.substr(0, tab));
         auto& life = lives_[c.pid];
-        if (life.of.empty() || is_another(all_[life.of.back()], c, name)) {
+        auto const known = known_as(life, c);
+        if (known != nobody) {
+            std::erase(life.of, known);
+            life.of.push_back(known);
+        } else if (life.of.empty() || is_another(all_[life.of.back()], c, name)) {
             life.of.push_back(all_.size());
             life.before = {};
             all_.emplace_back().pid = c.pid;
+            identities_.push_back(0);
         }
         auto& to = all_[life.of.back()];
+        if (c.event == 1) identities_[life.of.back()] = c.status;
         if (c.event == 4) {
             to.when.to = std::max(to.when.to, c.time);
             to.was_waited_for = true;
@@ -91,6 +123,14 @@ private:
         if (c.parent != 0 && to.parent == 0) to.parent = c.parent;
         to.name = name;
         if (tab != text.npos) to.command = short_command(text.substr(tab + 1));
+        to.is_helper = is_helper(text.substr(0, tab), to.command);
+    }
+
+    // Who said when it began that it is the same: an exec. Recordings of old do not say who anybody is.
+    [[nodiscard]] std::size_t known_as(life const& of, format::child_record const& c) const {
+        if (c.event != 1 || c.status == 0) return nobody;
+        auto const at = std::ranges::find_if(of.of, [&](auto i) { return identities_[i] == c.status; });
+        return at == of.of.end() ? nobody : *at;
     }
 
     // Whether it is told of another process than the one that had the number until then.
@@ -102,22 +142,30 @@ private:
         // What is out of sight tells nothing, neither that it began nor what it is to become.
         if (known.out_of_sight && (c.event == 3 || c.event == 5) && name != known.name) return true;
         if (c.event != 1) return false;
+        if (auto const is = identity_of(known); is != 0 && c.status != 0) return is != c.status;
         // Who loses its parent gets one that is none of ours.
         bool const has_other_parent = known.parent != 0 && c.parent != known.parent && lives_.contains(c.parent);
         return known.out_of_sight || has_other_parent;
     }
 
-    [[nodiscard]] std::string_view name_of_parent(child_process const& c) const {
+    [[nodiscard]] std::uint32_t identity_of(child_process const& c) const {
+        return identities_[static_cast<std::size_t>(&c - all_.data())];
+    }
+
+    // Null: nothing is known of it.
+    [[nodiscard]] child_process const* parent_of(child_process const& c) const {
         auto const at = lives_.find(c.parent);
-        if (at == lives_.end()) return {};
+        if (at == lives_.end()) return nullptr;
         auto const& of = at->second.of;
         auto const later = std::ranges::find_if(of, [&](auto i) { return all_[i].when.from > c.when.from; });
-        return all_[later == of.begin() ? of.front() : *(later - 1)].name;
+        return &all_[later == of.begin() ? of.front() : *(later - 1)];
     }
 
     recording const& from_;
     std::map<std::uint32_t, life> lives_;
     std::vector<child_process> all_, unnumbered_;
+    std::vector<std::uint32_t> identities_;  // of all_, as they said when they began; 0: not known
+    static constexpr std::size_t nobody = static_cast<std::size_t>(-1);
 };
 
 }  // namespace

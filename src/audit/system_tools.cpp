@@ -8,8 +8,12 @@ namespace kiln::audit {
 
 namespace {
 
+// What no test is called, wherever it lies.
+constexpr auto known_anywhere = std::to_array<std::string_view>(
+    {"sh", "bash", "dash", "zsh", "env", "git", "gmake", "make", "ninja", "xargs", "kiln-worker", "nvidia-smi"});
 constexpr auto tools_that_start_others = std::to_array<std::string_view>(
-    {"sh", "bash", "dash", "zsh", "awk", "env", "find", "git", "make", "ninja", "xargs"});
+    {"awk", "bwrap", "chrt", "find", "flock", "ionice", "nice", "nohup", "nsenter", "numactl", "setarch", "setsid",
+     "stdbuf", "taskset", "time", "timeout", "unshare"});
 // What scripts do by the way. (No 'test': programs of people's own are called so.)
 constexpr auto tools_of_scripts =
     std::to_array<std::string_view>({"chmod", "chown", "cmp", "cp", "echo", "false", "kill", "mkfifo", "nproc",
@@ -26,16 +30,32 @@ std::string_view tool_name(std::string_view program) noexcept {
     return program;
 }
 
-}  // namespace
-
-bool is_small_tool(std::string_view program) noexcept {
-    return std::ranges::find(small_tools, tool_name(program)) != small_tools.end();
+template <class Names>
+bool is_among(Names const& names, std::string_view name) {
+    return std::ranges::find(names, name) != names.end();
 }
 
-bool is_system_tool(std::string_view program) noexcept {
-    return is_small_tool(program) ||
-           std::ranges::find(tools_that_start_others, tool_name(program)) != tools_that_start_others.end() ||
-           std::ranges::find(tools_of_scripts, tool_name(program)) != tools_of_scripts.end();
+constexpr auto folders_of_the_system =
+    std::to_array<std::string_view>({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"});
+// With folders of their own below.
+constexpr auto trees_of_the_system = std::to_array<std::string_view>(
+    {"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/", "/usr/libexec/", "/usr/local/cuda", "/nix/store/", "/gnu/store/"});
+
+}  // namespace
+
+bool is_small_tool(std::string_view program) noexcept { return is_among(small_tools, tool_name(program)); }
+
+bool is_of_the_system(std::string_view path) noexcept {
+    auto const slash = path.rfind('/');
+    if (slash == path.npos || is_among(folders_of_the_system, path.substr(0, slash))) return true;
+    return std::ranges::any_of(trees_of_the_system, [&](std::string_view tree) { return path.starts_with(tree); });
+}
+
+bool is_system_tool(std::string_view path) noexcept {
+    auto const name = tool_name(path.substr(path.rfind('/') + 1));
+    if (is_among(known_anywhere, name)) return true;
+    return is_of_the_system(path) &&
+           (is_small_tool(name) || is_among(tools_that_start_others, name) || is_among(tools_of_scripts, name));
 }
 
 }  // namespace kiln::audit

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit_health.hpp"
 
+#include "audit/health.hpp"
 #include "audit_judged.hpp"
 #include "audit_object.hpp"
 #include "base/files.hpp"
@@ -17,20 +18,10 @@ struct health_arguments {
     bool as_json = false;
 };
 
-// What a test suite is held to; a baseline of old says nothing of what it was measured.
-struct health_baseline {
-    double share = 0;
-    std::string of;
-};
-result<health_baseline> read_baseline(std::string const& file) {
+result<audit::health_baseline> read_baseline(std::string const& file) {
     KILN_TRY(auto const text, base::read_file(file));
-    auto const data = text ? json::parse(base::as_text(*text), nullptr, false) : json{};
-    if (!data.is_object() || !data.contains("gpu_share") || !data["gpu_share"].is_number())
-        return fail(errc::invalid_argument, "{}: no baseline; --write-baseline makes one", file);
-    health_baseline out{.share = data["gpu_share"].get<double>(), .of = {}};
-    if (!(out.share >= 0 && out.share <= 1))
-        return fail(errc::invalid_argument, "{}: no baseline: {} is no share of 0 to 1", file, out.share);
-    if (data.contains("of") && data["of"].is_string()) out.of = data["of"].get<std::string>();
+    auto out = audit::parse_health_baseline(text ? base::as_text(*text) : "");
+    if (!out) return error{out.error()}.within(file);
     return out;
 }
 
@@ -39,17 +30,13 @@ int no_answer(std::string const& why) {
     return not_judgeable;
 }
 
-int judged_by(health_baseline const& before, audit::health const& h) {
-    auto const of = audit::to_json(h)["of"].get<std::string>();
-    if (!before.of.empty() && before.of != of)
-        return no_answer(fmt::format("the baseline is a share of {}, and this run has {}", before.of, of));
-    if (h.gpu_share() >= before.share - 0.001) {
-        if (h.gpu > 0) return ok;
-        return no_answer("nothing ran on a GPU, and by the baseline nothing did before; write it where there is one");
-    }
-    complain(fmt::format("audit health: broken: the GPU share fell from {:.2f} % to {:.2f} %", before.share * 100,
-                         h.gpu_share() * 100));
-    return broken;
+int judged_by(audit::health_baseline const& before, audit::health const& h) {
+    auto const verdict = compare(before, h);
+    if (!verdict.why_not.empty()) return no_answer(verdict.why_not);
+    for (auto const& what : verdict.broken) complain("audit health: broken: " + what);
+    if (!verdict.broken.empty() && h.missing.contains("libcuda.so.1"))
+        complain("audit health: no NVIDIA driver was found (libcuda.so.1) on this machine");
+    return verdict.broken.empty() ? ok : broken;
 }
 
 struct gathered_health {
@@ -59,6 +46,7 @@ struct gathered_health {
 
 void add_health(judged_recording const& all, gathered_health& to) {
     if (!all.result.can_be_judged && !all.result.nothing_ran) to.why_not = all.result.why_not;
+    else if (auto const why = audit::why_not_counted(all.model); !why.empty()) to.why_not = why;
     audit::add_health(all.model, {}, to.all);
 }
 
@@ -113,12 +101,21 @@ bool print_health_object(gathered_health const& h, recorded when) {
     return false;
 }
 
+// Every later run would keep it.
+std::string why_no_baseline(audit::health const& h, int status, int answer) {
+    if (status != ok) return "the command failed, and what it left out would not be in it";
+    if (answer != ok)
+        return "this run does not keep the other one; to take less from now on, write it without --baseline";
+    if (h.processes.gpu == 0) return "nothing ran on a GPU, and every later run would keep it";
+    return {};
+}
+
 int print_health(health_arguments const& a) {
     if (a.recordings.empty() && a.program.empty()) {
         complain("name recordings, or a command after --");
         return misused;
     }
-    std::optional<health_baseline> before;
+    std::optional<audit::health_baseline> before;
     if (!a.baseline.empty()) {
         auto const read = read_baseline(a.baseline);
         if (!read) {
@@ -155,16 +152,14 @@ int print_health(health_arguments const& a) {
         auto const answer = no_answer(h.found.why_not);
         return status == ok && asks ? answer : status;
     }
-    if (!a.write_baseline.empty()) {
-        if (h.found.all.gpu == 0) {
-            complain(
-                fmt::format("audit health: {} is not written: nothing ran on a GPU, and every later run would keep it",
-                            a.write_baseline));
-            return status == ok ? not_judgeable : status;
-        }
-        write_text_output(a.write_baseline, base::as_bytes(base::json_text(data, 1) + "\n")).value();
+    auto const answer = status == ok && before ? judged_by(*before, h.found.all) : status;
+    if (a.write_baseline.empty()) return answer;
+    if (auto const why = why_no_baseline(h.found.all, status, answer); !why.empty()) {
+        complain(fmt::format("audit health: {} is not written: {}", a.write_baseline, why));
+        return answer == ok ? not_judgeable : answer;
     }
-    return status == ok && before ? judged_by(*before, h.found.all) : status;
+    write_text_output(a.write_baseline, base::as_bytes(base::json_text(data, 1) + "\n")).value();
+    return answer;
 }
 
 }  // namespace

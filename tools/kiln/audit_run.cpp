@@ -89,8 +89,16 @@ std::string found_cupti() {
 }
 
 // Colons and spaces separate the names in LD_AUDIT and cannot be quoted.
-bool can_be_named(std::filesystem::path const& file) {
-    return file.native().find_first_of(": ") == std::string::npos && ::access(file.c_str(), R_OK) == 0;
+std::string why_no_companion(audit_run const& what, std::filesystem::path const& file) {
+    if (what.hook == "none") return "--hook none was asked for; record without it";
+    if (::access(file.c_str(), R_OK) != 0) return file.native() + " cannot be read; install Kiln again";
+    if (file.native().find_first_of(": ") != std::string::npos)
+        return fmt::format(
+            "the loader cannot be told a path with a blank or a colon, {}; install Kiln in another folder",
+            file.native());
+    if (why_out_of_reach(what.program.front()).is_harmed)
+        return "the program cannot be started with it (ThreadSanitizer, or another loader); start it from a shell";
+    return {};
 }
 
 // The loader and the recorder keep out of a program that has more rights than who starts it.
@@ -109,8 +117,9 @@ bool has_raised_rights(std::string const& program) {
 }
 
 struct put_around_it {
-    std::string why_not;  // nothing can be recorded; empty: it can
-    bool has_companion = false, has_cupti = false;
+    std::string why_not = {};       // nothing can be recorded; empty: it can
+    std::string why_unhooked = {};  // there is no companion, and what to do; empty: there is
+    bool has_cupti = false;
 };
 
 put_around_it put_around(audit_run const& what, std::filesystem::path const& to, variables& environment) {
@@ -132,11 +141,11 @@ put_around_it put_around(audit_run const& what, std::filesystem::path const& to,
         out.has_cupti = true;
     }
     auto const companion = folder / "libkiln-companion.so";
-    if (what.hook == "none" || !can_be_named(companion) || why_out_of_reach(what.program.front()).is_harmed) return out;
+    out.why_unhooked = why_no_companion(what, companion);
+    if (!out.why_unhooked.empty()) return out;
     auto const hooks = environment.find("LD_AUDIT").value_or("");
     environment.set("LD_AUDIT", hooks.empty() ? companion.native() : hooks + ":" + companion.native());
     environment.set("GLIBC_TUNABLES", with_room_for_threads(environment.find("GLIBC_TUNABLES").value_or("")));
-    out.has_companion = true;
     return out;
 }
 
@@ -152,8 +161,8 @@ std::string date_now() {
 double seconds(::timeval const& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; }
 
 struct run_facts {
-    std::string date, not_recorded;
-    bool has_companion = false, has_cupti = false;
+    std::string date = {}, not_recorded = {}, why_unhooked = {};
+    bool has_cupti = false;
     int status = 0;
     double wall_s = 0;
     std::uint64_t begun_ns = 0, ended_ns = 0;  // of CLOCK_BOOTTIME, of CLOCK_MONOTONIC
@@ -220,7 +229,10 @@ nlohmann::ordered_json facts_of(audit_run const& what, run_facts const& run) {
         {"ended_ns", run.ended_ns},
         {"environment", settings}};
     if (!run.not_recorded.empty()) about["not_recorded"] = run.not_recorded;
-    else if (!run.has_companion) about["hook"] = "none";
+    else if (!run.why_unhooked.empty()) {
+        about["hook"] = "none";
+        about["why_no_hook"] = run.why_unhooked;
+    }
     return about;
 }
 
@@ -395,7 +407,7 @@ result<audited_run> run_audited(audit_run const& what, recording_place const& to
     if (run.not_recorded.empty()) {
         auto const around = put_around(what, to.path(), environment);
         run.not_recorded = around.why_not;
-        run.has_companion = around.has_companion;
+        run.why_unhooked = around.why_unhooked;
         run.has_cupti = around.has_cupti;
     }
     if (!run.not_recorded.empty()) {

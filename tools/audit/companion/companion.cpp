@@ -206,7 +206,7 @@ __attribute__((visibility("default"))) unsigned la_version(unsigned version) {
     remember_our_name();
     char text[most_text];
     put_program(text, sizeof text);
-    note_process(static_cast<uint32_t>(::getpid()), static_cast<uint32_t>(::getppid()), began, text, 0);
+    note_process(static_cast<uint32_t>(::getpid()), static_cast<uint32_t>(::getppid()), began, text, identity());
     program_begins();
     return version < LAV_CURRENT ? version : LAV_CURRENT;
 }

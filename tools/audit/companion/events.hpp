@@ -18,6 +18,9 @@ uint32_t thread_id();
 
 // Where they go. False: it cannot be named.
 bool set_directory(char const* path);
+bool is_directory(char const* path);  // that one
+// Which process this is, whatever its number: the same after an exec. 0: not known. Opens a file.
+uint32_t identity();
 
 constexpr std::size_t most_text = 1024;
 

@@ -26,12 +26,19 @@ namespace kiln::companion {
 namespace {
 
 using kiln::audit::raises_rights;
+// Whether it names the recorder, and not what another tool put there, or nothing.
+bool names_recorder(char const* value) {
+    constexpr char file[] = "/libkiln-recorder.so";
+    auto const length = value == nullptr ? 0 : std::strlen(value);
+    return length >= sizeof file - 1 && std::strcmp(value + length - (sizeof file - 1), file) == 0;
+}
 // Whether what it becomes can be recorded: it has what we put around it, and no more rights than who starts it.
 uint32_t how_seen(char const* path, char* const* environment) {
     bool has_directory = false, has_recorder = false;
     for (auto const* at = environment; at != nullptr && *at != nullptr; ++at) {
-        has_directory = has_directory || std::strncmp(*at, "KILN_AUDIT_DIR=", 15) == 0;
-        has_recorder = has_recorder || std::strncmp(*at, "CUDA_INJECTION64_PATH=", 22) == 0;
+        has_directory = has_directory || (std::strncmp(*at, "KILN_AUDIT_DIR=", 15) == 0 && is_directory(*at + 15));
+        has_recorder =
+            has_recorder || (std::strncmp(*at, "CUDA_INJECTION64_PATH=", 22) == 0 && names_recorder(*at + 22));
     }
     return has_directory && has_recorder && !raises_rights(path) ? asked_for : out_of_sight;
 }
@@ -52,7 +59,8 @@ bool may_be_run(char const* path) { return path != nullptr && ::access(path, X_O
 }
 // These take the environment as it is. Only where that has been emptied is there anything to say: else what it becomes tells by itself.
 bool is_whole(libc_calls const& libc) {
-    return libc.getenv("KILN_AUDIT_DIR") != nullptr && libc.getenv("CUDA_INJECTION64_PATH") != nullptr;
+    auto const* const to = libc.getenv("KILN_AUDIT_DIR");
+    return to != nullptr && is_directory(to) && names_recorder(libc.getenv("CUDA_INJECTION64_PATH"));
 }
 [[gnu::noinline]] uint32_t exec_seen_as_is(libc_calls const& libc, char const* file) {
     if (!may_call() || !can_be_read(file)) return nothing;
