@@ -238,15 +238,30 @@ KILN_HD i32 block_of(layer const& l, i32 element) {
     return element - (element - first) % pieces_together;
 }
 
+// Rows of which nothing is left when they shrink, as their boxes tell: no place in an area is farther from its edge than half the box's lesser side. Strips reach
+// as far as the distance, and the chords of the coarsest round join 0.38 of that; other joins less, so they are not judged.
+struct find_vanishing {
+    signed char const* dimension;  // by row
+    box const* around;             // by row
+    double least_side;             // of a box; below 0: areas are not judged
+    u32* vanishes;
+    KILN_HD void operator()(u64 i) const {
+        box const b = around[i];
+        bool const is_area = dimension[i] == 2;
+        vanishes[i] = !is_area || sub(b.max_x, b.min_x) < least_side || sub(b.max_y, b.min_y) < least_side ? 1 : 0;
+    }
+};
 // Of crowded rows, in blocks, or of the others.
 struct piece_choice {
     buffer_pieces of;
     crowded_rows is_crowded;
     bool in_blocks;
+    u32 const* vanishes;  // by row: its pieces are not needed; null: none does
 
     // Elements whose pieces an element has: itself, and one of the next block.
     KILN_HD i32 count(i32 v) const {
-        if (is_crowded(row_at(of.l, v)) != in_blocks) return 0;
+        i32 const row = row_at(of.l, v);
+        if (is_crowded(row) != in_blocks || (vanishes != nullptr && vanishes[row] != 0)) return 0;
         if (!in_blocks) return 1;
         i32 const next = of.next_strip(v);
         return next >= 0 && block_of(of.l, next) != block_of(of.l, v) ? 2 : 1;
@@ -318,14 +333,15 @@ struct set_piece_groups {
         if (number[i + 1] != number[i]) row_of_group[group] = row_of[i];
     }
 };
-// Areas are in the world of their number, with their pieces; what else there is is in none.
+// Areas are in the world of their number, with their pieces; what else there is is in none, and neither are those that vanish.
 struct worlds_of_pieces {
     signed char const* dimension;  // by row
+    u32 const* vanishes;           // by row; null: none does
     i32 const* row_of;             // by piece
     u64 rows;
     i32* world;
     KILN_HD void operator()(u64 i) const {
-        if (i < rows) world[i] = dimension[i] == 2 ? static_cast<i32>(i) : -1;
+        if (i < rows) world[i] = dimension[i] == 2 && (vanishes == nullptr || vanishes[i] == 0) ? static_cast<i32>(i) : -1;
         else world[i] = row_of[i - rows];
     }
 };
@@ -335,6 +351,7 @@ struct worlds_of_pieces {
 KILN_KERNEL(buffer_piece_count, kiln_spatial::count_pieces, 128, 1)
 KILN_KERNEL(buffer_piece_write, kiln_spatial::write_pieces, 128, 1)
 KILN_KERNEL(buffer_short_count, kiln_spatial::count_short_segments, 256, 1)
+KILN_KERNEL(buffer_vanishing, kiln_spatial::find_vanishing, 256, 1)
 KILN_KERNEL(buffer_group_begin, kiln_spatial::begin_piece_groups, 256, 1)
 KILN_KERNEL(buffer_groups, kiln_spatial::set_piece_groups, 256, 1)
 KILN_KERNEL(buffer_worlds, kiln_spatial::worlds_of_pieces, 256, 1)

@@ -7,7 +7,8 @@
 //
 // For then every ring of borders has the vertices inside of it that it had: what it was and what it is differ by pockets. And of three borders between
 // two places the same one stays between the others: two of them at least have vertices left, or they would run along each other.
-// Spans of which that is not so get a vertex back, and are looked at again.
+// Spans of which that is not so get a vertex back, and are looked at again. After some rounds they get all of them back, and so do those that would be in
+// trouble then: for a border that comes back enters another's pocket by a vertex. With all of these back nothing is in trouble.
 #pragma once
 
 #include "overlay_views.cuh"
@@ -62,7 +63,7 @@ struct thinned_lines {
     KILN_HD i32 left_out(i32 v) const { return is_segment(l, v) ? source[v + 1] - source[v] - 1 : 0; }
 };
 struct span_troubles {
-    u32* at;  // by first vertex, of 0
+    u32* at;  // by first vertex, of 0; found later: the step
     u64* any;
     KILN_HD void mark(i32 from) const { at[from] = 1, *any = 1; }
 };
@@ -140,6 +141,23 @@ struct find_jumped_over {
         if (inside[i] > 0) to.mark(span[i]);
     }
 };
+// Vertices that come back, of the spans that were reached with this step.
+struct count_returning {
+    vertex_spans of;
+    u32 const* trouble;
+    u32 step;
+    i64* count;
+    KILN_HD void operator()(u64 i) const { count[i] = of.fate[i] == fate_goes && trouble[of.low[i]] == step ? 1 : 0; }
+};
+struct find_reached {
+    i64 const* met;  // how many of these, by pocket
+    i32 const* span;
+    u32 step;
+    u32* trouble;
+    KILN_HD void operator()(u64 i) const {
+        if (met[i] > 0 && trouble[span[i]] == 0) trouble[span[i]] = step;
+    }
+};
 struct reopen_spans {
     vertex_spans of;
     u32 const* trouble;
@@ -194,6 +212,8 @@ KILN_KERNEL(coverage_pocket_count, kiln_spatial::count_pockets, 256, 1)
 KILN_KERNEL(coverage_pocket_first, kiln_spatial::set_pockets, 256, 1)
 KILN_KERNEL(coverage_pockets, kiln_spatial::write_pockets, 256, 1)
 KILN_KERNEL(coverage_jumped, kiln_spatial::find_jumped_over, 256, 1)
+KILN_KERNEL(coverage_returning, kiln_spatial::count_returning, 256, 1)
+KILN_KERNEL(coverage_reached, kiln_spatial::find_reached, 256, 1)
 KILN_KERNEL(coverage_reopen, kiln_spatial::reopen_spans, 256, 1)
 KILN_KERNEL(coverage_places, kiln_spatial::find_staying_places, 256, 1)
 KILN_KERNEL(coverage_corner_count, kiln_spatial::count_corners, 256, 1)

@@ -431,6 +431,14 @@ if gdal["state"] == "ok":
     fields = struct.pack("<4BIHH20x", 3, 126, 1, 1, 2, 65, 5) + b"ort".ljust(11, b"\0") + b"C" + bytes(4) + bytes([4, 0]) + bytes(14) + b"\r"
     latin.with_suffix(".dbf").write_bytes(fields + b" K\xf6ln K\xe5ln\x1a")
     check(out("bounds", "latin.shp", "--id", "ort").startswith("Köln,"), "Latin-1 of a shapefile that says nothing")
+    towns = "# @VGMT1.0 @GPOLYGON\n# @Nname\n# @Tstring\n# FEATURE_DATA\n" + "".join(f">\n# @D{name}\n# @P\n0 0\n1 0\n1 1\n0 0\n" for name in ("Zürich", "K|ln"))
+    (SCRATCH / "towns.gmt").write_bytes(towns.encode().replace(b"|", b"\xf6"))
+    told = [line.split(",")[0] for line in out("bounds", "towns.gmt", "--id", "name").splitlines()]
+    check(told == ["Zürich", "Köln"], "UTF-8 of a format that promises nothing, Latin-1 where it is none", told)
+    collections = {"type": "FeatureCollection", "features": [{"type": "Feature", "properties": {}, "geometry": {"type": "GeometryCollection", "geometries": [{"type": "Point", "coordinates": [1, 2]}]}}]}
+    (SCRATCH / "collections.geojson").write_text(json.dumps(collections))
+    refused = run("spatial", "info", "collections.geojson", "--format", "gdal", status=1).stderr
+    check("type 7" in refused and "'ogr2ogr -dim XY -explodecollections'" in refused and "LINEAR" not in refused, "a remedy for collections", refused)
     out("convert", "attributes.geojson", "--format", "gdal", "-o", "again.geojson")
     check(LAEA in (SCRATCH / "again.geojson").read_text(), "GDAL tells the CRS")
     first = properties_of("again.geojson")[0]

@@ -39,7 +39,8 @@ std::string bytes(ArrowArray const& a, std::size_t i) {
 }  // namespace
 
 std::string decoded(std::string_view text, text_encoding from) {
-    if (from == text_encoding::utf8) return std::string{text};
+    if (from == text_encoding::utf8 || (from == text_encoding::untold && base::valid_utf8(text) == text))
+        return std::string{text};
     std::string out;
     for (char const c : text) {
         auto const code = static_cast<unsigned char>(c);

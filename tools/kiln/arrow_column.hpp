@@ -11,7 +11,8 @@
 
 namespace kiln::cli {
 
-enum class text_encoding : std::uint8_t { utf8, latin1 };
+// Untold: nobody says; what is valid UTF-8 is taken for that, anything else for Latin-1.
+enum class text_encoding : std::uint8_t { utf8, latin1, untold };
 // In UTF-8.
 [[nodiscard]] std::string decoded(std::string_view text, text_encoding from);
 

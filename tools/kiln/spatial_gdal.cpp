@@ -40,6 +40,8 @@ struct gdal_table {
     void* (*open)(char const* file, unsigned flags, char const* const* drivers, char const* const* options,
                   char const* const* siblings);
     int (*close)(void*);
+    void* (*driver)(void*);
+    char const* (*driver_name)(void* driver);
     int (*layers)(void*);
     void* (*layer)(void*, int);
     long long (*count)(void* layer, int force);
@@ -88,6 +90,8 @@ result<gdal_table> load_gdal() {
     resolve(out.register_all, "GDALAllRegister");
     resolve(out.open, "GDALOpenEx");
     resolve(out.close, "GDALClose");
+    resolve(out.driver, "GDALGetDatasetDriver");
+    resolve(out.driver_name, "GDALGetDriverShortName");
     resolve(out.layers, "GDALDatasetGetLayerCount");
     resolve(out.layer, "GDALDatasetGetLayer");
     resolve(out.count, "OGR_L_GetFeatureCount");
@@ -264,6 +268,14 @@ private:
     std::vector<arrow_column> fields_;
 };
 
+// With Z or M as well: 1007, 2007 and 3007, or bits above.
+bool is_collection(std::span<std::uint8_t const> wkb) {
+    if (wkb.size() < 5) return false;
+    std::uint32_t type = 0;
+    for (std::size_t i = 0; i < 4; ++i) type |= std::uint32_t{wkb[wkb[0] == 1 ? 1 + i : 4 - i]} << (8 * i);
+    return (type & 0xffffU) % 1000 == 7;
+}
+
 struct layer_source {
     std::string const& file;
     text_encoding encoding;
@@ -297,8 +309,10 @@ result<spatial::rows_of_file> read_stream(ArrowArrayStream& stream, layer_source
         bytes.emplace_back(r ? reinterpret_cast<std::uint8_t const*>(r->data()) : nullptr, r ? r->size() : 0);
     auto read = spatial::from_wkb(bytes);
     if (!read && read.error().code() == errc::unsupported)
-        return fail(errc::unsupported, "{}: {}; 'ogr2ogr -dim XY -nlt CONVERT_TO_LINEAR' makes a file that is taken",
-                    from.file, read.error().message());
+        return fail(errc::unsupported, "{}: {}; {}", from.file, read.error().message(),
+                    std::ranges::any_of(bytes, is_collection)
+                        ? "'ogr2ogr -dim XY -explodecollections' makes a file with a row for each part, which is taken"
+                        : "'ogr2ogr -dim XY -nlt CONVERT_TO_LINEAR' makes a file that is taken");
     if (!read) return std::move(read).error().within(from.file);
     out.rows = *std::move(read);
     if (how.what == spatial::read_options::check::valid)
@@ -339,6 +353,14 @@ result<void*> layer_named(gdal_table const& gdal, void* data, std::string const&
     return first;
 }
 
+// GDAL promises UTF-8 of some formats only. A shapefile that does not tell how its text is written: as most of them are.
+text_encoding encoding_of(gdal_table const& gdal, void* data, void* layer) {
+    if (gdal.can(layer, "StringsAsUTF8") != 0) return text_encoding::utf8;
+    auto* const driver = gdal.driver(data);
+    bool const is_shapefile = driver != nullptr && std::string_view{gdal.driver_name(driver)} == "ESRI Shapefile";
+    return is_shapefile ? text_encoding::latin1 : text_encoding::untold;
+}
+
 }  // namespace
 
 result<std::string> gdal_in_words() {
@@ -367,8 +389,7 @@ result<spatial::rows_of_file> read_with_gdal(std::string const& file, std::strin
     auto const count = gdal->count(layer, 1);
     // Of an empty FlatGeobuf, the stream of GDAL 3.6 has empty batches and no end.
     if (count == 0 && !reading.first()) return spatial::rows_of_file{};
-    // A shapefile that does not tell how its text is written: as most of them are.
-    auto const encoding = gdal->can(layer, "StringsAsUTF8") != 0 ? text_encoding::utf8 : text_encoding::latin1;
+    auto const encoding = encoding_of(*gdal, data.get(), layer);
     layer_source from{file, encoding, {}};
     if (how.properties == spatial::read_options::extras::kept) from.times = times_of(*gdal, layer, encoding);
     released<ArrowArrayStream> stream;

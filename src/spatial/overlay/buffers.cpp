@@ -93,6 +93,15 @@ result<geometries> buffered_rows(queue& on, geometries const& of, double distanc
                              static_cast<cap_kind>(how.caps),
                              static_cast<join_kind>(how.joins),
                              quarter_of(how.quarter)};
+    auto const* const dimension = reinterpret_cast<signed char const*>(l.dimensions().data());
+    buffer<std::uint32_t> vanishes;
+    if (distance < 0) {
+        KILN_TRY(auto const around, l.row_boxes(on));
+        KILN_TRY(vanishes, on.room<std::uint32_t>(rows));
+        double const least_side = how.joins == join_style::round ? 2 * 0.38 * shape.distance : -1;
+        KILN_CHECK(on.launch(find_vanishing{dimension, around.data(), least_side, vanishes.data()}, rows));
+    }
+    u32 const* const which_vanish = distance < 0 ? vanishes.data() : nullptr;
     // Of rows that are not crowded, then of those that are: what comes of a row does not depend on what others there are.
     pieces_of_rows pieces[2];
     if (distance != 0) {
@@ -103,7 +112,8 @@ result<geometries> buffered_rows(queue& on, geometries const& of, double distanc
         KILN_CHECK(
             on.launch(count_short_segments{l.view(), shape.distance, raw(segments), raw(short_ones)}, l.vertices()));
         for (bool const in_blocks : {false, true}) {
-            piece_choice const which{{l.view(), signs.data(), shape}, {raw(segments), raw(short_ones)}, in_blocks};
+            piece_choice const which{
+                {l.view(), signs.data(), shape}, {raw(segments), raw(short_ones)}, in_blocks, which_vanish};
             KILN_TRY(pieces[in_blocks ? 1 : 0], cut_pieces(on, l, which));
         }
         KILN_CHECK(join_neighbours(on, pieces[1]));
@@ -115,9 +125,10 @@ result<geometries> buffered_rows(queue& on, geometries const& of, double distanc
     }
     auto const plain = pieces[0].row_of.size(), crowded = pieces[1].row_of.size();
     KILN_TRY(auto worlds, on.room<std::int32_t>(rows + plain + crowded));
-    auto const* const dimension = reinterpret_cast<signed char const*>(l.dimensions().data());
-    KILN_CHECK(on.launch(worlds_of_pieces{dimension, pieces[0].row_of.data(), rows, worlds.data()}, rows + plain));
-    KILN_CHECK(on.launch(worlds_of_pieces{nullptr, pieces[1].row_of.data(), 0, worlds.data() + rows + plain}, crowded));
+    KILN_CHECK(on.launch(worlds_of_pieces{dimension, which_vanish, pieces[0].row_of.data(), rows, worlds.data()},
+                         rows + plain));
+    KILN_CHECK(on.launch(worlds_of_pieces{nullptr, nullptr, pieces[1].row_of.data(), 0, worlds.data() + rows + plain},
+                         crowded));
     KILN_TRY(auto both, kept_layer::joined(on, l, pieces[0].rings));
     if (crowded > 0) {
         KILN_TRY(both, kept_layer::joined(on, both, pieces[1].rings));

@@ -57,9 +57,13 @@ public:
         KILN_CHECK(on.launch(mark_closed_lines{layer_.view(), trouble_.data()}, layer_.paths()));
         KILN_CHECK(spans_.settle(on, layer_, tolerance, trouble_.data()));
         for (int round = 0;; ++round) {
-            KILN_TRY(bool const is_troubled, find_troubles(on));
+            KILN_TRY(auto const left, thin(on));
+            KILN_TRY(auto const between, find_pockets(on, left));
+            KILN_TRY(bool const is_troubled, find_troubles(on, left, between));
             if (!is_troubled) return {};
             bool const one_by_one = round < most_splits;
+            if (int const more = round - most_splits; more > 0)
+                KILN_CHECK(spread_troubles(on, between, 1U << std::min(more - 1, 30)));
             KILN_CHECK(on.launch(reopen_spans{spans_.view(), trouble_.data(), one_by_one ? fate_open : fate_stays}, n));
             if (one_by_one) KILN_CHECK(spans_.settle(on, layer_, tolerance, trouble_.data()));
         }
@@ -89,13 +93,38 @@ private:
         return out;
     }
 
-    result<bool> find_troubles(queue& on) {
+    // Between the spans and the segments that take their places.
+    struct pockets {
+        std::shared_ptr<area_index::state const> index;  // null: there are none
+        buffer<std::int32_t> span;
+    };
+    result<pockets> find_pockets(queue& on, thinned const& left) const {
+        auto const n = left.layer.vertices();
+        KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
+        KILN_CHECK(on.launch(count_pockets{left.view(), raw(place)}, n));
+        KILN_TRY(auto const total, on.total_sync(place));
+        auto const count = high_of(total), vertices = low_of(total);
+        pockets out;
+        if (count == 0) return out;
+        KILN_TRY(auto first, on.room<std::int32_t>(count + 1));
+        KILN_TRY(out.span, on.room<std::int32_t>(count));
+        KILN_CHECK(on.launch(set_pockets{left.view(), raw(place), first.data(), out.span.data()}, n));
+        KILN_TRY(auto at, on.room<point>(vertices));
+        KILN_TRY(auto pocket_of, on.room<std::int32_t>(vertices));
+        KILN_CHECK(on.launch(write_pockets{layer_.view().at, first.data(), out.span.data(), count,
+                                           share_of(count, vertices), at.data(), pocket_of.data()},
+                             vertices));
+        KILN_TRY(auto const rings, kept_layer::of_rings(on, std::move(at), std::move(first), std::move(pocket_of)));
+        KILN_TRY(out.index, build_index(on, rings, cells_of_pockets));
+        return out;
+    }
+
+    result<bool> find_troubles(queue& on, thinned const& left, pockets const& between) {
         KILN_TRY(auto any, on.filled<std::uint64_t>(1, 0));
         KILN_CHECK(on.fill(trouble_, 0));
         span_troubles const to{trouble_.data(), raw(any)};
-        KILN_TRY(auto const left, thin(on));
         KILN_CHECK(find_contacts_of(on, left, to));
-        KILN_CHECK(find_jumps(on, left, to));
+        KILN_CHECK(find_jumps(on, left, between, to));
         std::uint64_t found = 0;
         KILN_CHECK(on.read_sync({{any.data(), found}}));
         return found != 0;
@@ -105,29 +134,48 @@ private:
         KILN_TRY(auto const met, find_contacts(on, left.layer, left.layer, elements, rows_wanted::all));
         return on.launch(find_troubled_contacts{left.view(), met.list(), to}, met.size());
     }
-    result<void> find_jumps(queue& on, thinned const& left, span_troubles const& to) const {
-        auto const n = left.layer.vertices();
+    static result<void> find_jumps(queue& on, thinned const& left, pockets const& between, span_troubles const& to) {
+        if (between.index == nullptr) return {};
+        KILN_TRY(auto const xy, separate(on, left.layer));
+        point_locator inside{on, xy.rows(nullptr), left.layer.vertices(), *between.index, wanted_inside};
+        KILN_TRY(auto const found, inside.histogram());
+        return on.launch(find_jumped_over{raw(found), between.span.data(), to}, between.span.size());
+    }
+
+    // Also those spans that will be in trouble once the vertices of troubled ones are back: as many steps on. Else one border in another
+    // in another would each be found a round later than the last. A fence for each step.
+    result<void> spread_troubles(queue& on, pockets const& between, std::uint32_t steps) {
+        if (between.index == nullptr) return {};
+        auto const n = layer_.vertices();
+        KILN_TRY(auto const xy, separate(on, layer_));
         KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
-        KILN_CHECK(on.launch(count_pockets{left.view(), raw(place)}, n));
-        KILN_TRY(auto const total, on.total_sync(place));
-        auto const pockets = high_of(total), vertices = low_of(total);
-        if (pockets == 0) return {};
-        KILN_TRY(auto first, on.room<std::int32_t>(pockets + 1));
-        KILN_TRY(auto span, on.room<std::int32_t>(pockets));
-        KILN_CHECK(on.launch(set_pockets{left.view(), raw(place), first.data(), span.data()}, n));
-        KILN_TRY(auto at, on.room<point>(vertices));
-        KILN_TRY(auto pocket_of, on.room<std::int32_t>(vertices));
-        KILN_CHECK(on.launch(write_pockets{layer_.view().at, first.data(), span.data(), pockets,
-                                           share_of(pockets, vertices), at.data(), pocket_of.data()},
-                             vertices));
-        KILN_TRY(auto const rings, kept_layer::of_rings(on, std::move(at), std::move(first), std::move(pocket_of)));
-        KILN_TRY(auto const index, build_index(on, rings, cells_of_pockets));
-        KILN_TRY(auto x, on.room<double>(n));
-        KILN_TRY(auto y, on.room<double>(n));
-        KILN_CHECK(on.launch(write_points{left.layer.view().at, x.data(), y.data()}, n));
-        point_rows const points{x.data(), y.data(), nullptr, nullptr};
-        KILN_TRY(auto const inside, point_locator(on, points, n, *index, wanted_inside).histogram());
-        return on.launch(find_jumped_over{raw(inside), span.data(), to}, pockets);
+        for (std::uint32_t step = 1; step <= steps; ++step) {
+            KILN_CHECK(on.launch(count_returning{spans_.view(), trouble_.data(), step, raw(place)}, n));
+            KILN_TRY(auto const total, on.total_sync(place));
+            if (total == 0) break;
+            KILN_TRY(auto chosen, on.room<std::int32_t>(static_cast<std::size_t>(total)));
+            KILN_CHECK(on.launch(set_sources{raw(place), chosen.data()}, n));
+            // One on the segment that took a span's place meets it there.
+            point_locator met{on, xy.rows(chosen.data()), chosen.size(), *between.index, wanted_inside | wanted_on};
+            KILN_TRY(auto const found, met.histogram());
+            KILN_CHECK(on.launch(find_reached{raw(found), between.span.data(), step + 1, trouble_.data()},
+                                 between.span.size()));
+        }
+        return {};
+    }
+
+    struct coordinates {
+        buffer<double> x, y;
+        [[nodiscard]] point_rows rows(std::int32_t const* chosen) const {
+            return {x.data(), y.data(), nullptr, chosen};
+        }
+    };
+    static result<coordinates> separate(queue& on, kept_layer const& of) {
+        coordinates out;
+        KILN_TRY(out.x, on.room<double>(of.vertices()));
+        KILN_TRY(out.y, on.room<double>(of.vertices()));
+        KILN_CHECK(on.launch(write_points{of.view().at, out.x.data(), out.y.data()}, of.vertices()));
+        return out;
     }
 
     kept_layer layer_;

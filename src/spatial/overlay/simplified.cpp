@@ -29,27 +29,32 @@ result<path_spans> path_spans::begin(queue& on, kept_layer const& l) {
     KILN_TRY(out.fate_, on.room<std::uint32_t>(n));
     KILN_TRY(out.square_, on.room<std::uint64_t>(n));
     KILN_TRY(out.vertex_, on.room<std::uint64_t>(n));
-    KILN_TRY(out.open_, on.room<std::int64_t>(1));
     KILN_CHECK(on.launch(begin_spans{l.view(), out.view()}, n));
     return out;
 }
 
 result<void> path_spans::settle(queue& on, kept_layer const& l, double tolerance, std::uint32_t const* must) {
-    auto const n = l.vertices();
-    for (std::int64_t left = 1; left > 0;) {
+    buffer<std::int32_t> open;
+    for (auto among = l.vertices();; among = open.size()) {
+        auto const* const from = open.empty() ? nullptr : open.data();
+        KILN_TRY(auto place, on.room<std::int64_t>(among + 1));
+        KILN_CHECK(on.launch(count_open{fate_.data(), from, raw(place)}, among));
+        KILN_TRY(auto const left, on.total_sync(place));
+        if (left == 0) return {};
+        KILN_TRY(auto still, on.room<std::int32_t>(static_cast<std::size_t>(left)));
+        KILN_CHECK(on.launch(list_open{from, raw(place), still.data()}, among));
+        open = std::move(still);
         for (int level = 0; level < levels_between_questions; ++level) {
-            KILN_CHECK(on.fill(square_, ~0U));
-            KILN_CHECK(on.fill(vertex_, ~0U));
-            KILN_CHECK(on.fill(open_, 0));
+            KILN_CHECK(on.launch(clear_farthest{view(), open.data(), raw(square_), raw(vertex_)}, open.size()));
             for (i32 step = 0; step < 2; ++step)
-                KILN_CHECK(on.launch(find_farthest{l.view(), view(), step, raw(square_), raw(vertex_)}, n));
-            KILN_CHECK(on.launch(
-                split_spans{view(), raw(square_), raw(vertex_), tolerance * tolerance, must, counts_in(open_)}, n));
+                KILN_CHECK(on.launch(find_farthest{l.view(), view(), open.data(), step, raw(square_), raw(vertex_)},
+                                     open.size()));
+            KILN_CHECK(
+                on.launch(split_spans{view(), open.data(), raw(square_), raw(vertex_), tolerance * tolerance, must},
+                          open.size()));
             must = nullptr;
         }
-        KILN_CHECK(on.read_sync({{open_.data(), left}}));
     }
-    return {};
 }
 
 namespace {

@@ -23,7 +23,6 @@ private:
     buffer<std::int32_t> low_, high_;
     buffer<std::uint32_t> fate_;
     buffer<std::uint64_t> square_, vertex_;
-    buffer<std::int64_t> open_;
 };
 
 // errc::invalid_argument for one that no distance can be compared with.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What lies within a distance of rows, by the device's text run on the host, against GEOS and against what must be so.
+#include "counting_queue.hpp"
 #include "geos.hpp"
 #include "samples.hpp"
 #include "spatial/buffer_pieces.cuh"
@@ -51,6 +52,34 @@ TEST(buffers, angles_and_directions_are_those_of_the_library) {
         EXPECT_NEAR(d.x, std::cos(2 * angle), 2e-15);
         EXPECT_NEAR(d.y, std::sin(2 * angle), 2e-15);
     }
+}
+
+// Of lines, and of areas that are small beside the distance, nothing is left: nothing need be cut for that.
+TEST(buffers, what_vanishes_costs_little) {
+    constexpr int count = 600;
+    std::string corners;
+    for (int k = 0; k <= count; ++k) {
+        double const angle = 2 * std::numbers::pi * (k % count) / count;
+        corners += fmt::format("{}{} {}", k == 0 ? "" : ", ", std::cos(angle), std::sin(angle));
+    }
+    auto const work = [](std::string const& row, double distance) {
+        counting_queue on;
+        auto const out =
+            buffered_rows(on, rows_of({row, "POLYGON ((0 0, 9000 0, 9000 9000, 0 9000, 0 0))"}), distance, {});
+        EXPECT_EQ(to_wkt(out.value()).value()[0], "MULTIPOLYGON EMPTY");
+        EXPECT_GT(cpu::area(out.value()).value()[1].value(), 0);
+        return on.items();
+    };
+    EXPECT_LT(work(fmt::format("POLYGON (({}))", corners), -1000), 500U * count);
+    EXPECT_LT(work(fmt::format("LINESTRING ({})", corners), -1), 500U * count);
+    EXPECT_LT(work(fmt::format("MULTIPOINT ({})", corners), -1), 500U * count);
+    // As large as it may be, with the coarsest joins; and other joins are not judged.
+    for (auto const joins : {join_style::round, join_style::bevel, join_style::mitre})
+        for (double const distance : {-1.0, -1.3, -1.4, -2.0, -2.7, -9.0}) {
+            buffer_options const how{.quarter = 1, .joins = joins};
+            EXPECT_EQ(text_around("POLYGON ((0 0, 9 0, 9 1, 5 2, 0 1, 0 0))", distance, how), "MULTIPOLYGON EMPTY");
+        }
+    EXPECT_NE(text_around("POLYGON ((0 0, 9 0, 9 1, 5 2, 0 1, 0 0))", -0.5, {.quarter = 1}), "MULTIPOLYGON EMPTY");
 }
 
 TEST(buffers, caps_and_joins) {

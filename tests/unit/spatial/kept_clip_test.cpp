@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of rows lies in areas, and rows with fewer vertices, by the device's text run on the host, against GEOS.
+#include "counting_queue.hpp"
 #include "geos.hpp"
 #include "mixed_rows.hpp"
 #include "overlay_samples.hpp"
@@ -219,6 +220,29 @@ TEST(clip, a_line_that_does_not_come_to_rest_moves_no_others) {
     EXPECT_EQ(snapped, 1U);
     EXPECT_EQ(all[0], alone[0]);
     EXPECT_NE(all[1], "MULTILINESTRING EMPTY");
+}
+
+// A path with as many levels as vertices, beside many that are done after few.
+TEST(simplify, a_deep_path_is_not_waited_for) {
+    auto const work = [](bool with_deep, int others) {
+        geometry_builder to;
+        constexpr int size = 400;
+        if (with_deep) {
+            to.begin(family::linestring);
+            for (int k = 0; k < size; ++k) to.vertex(k, k % 2 == 0 ? size - k : k - size);
+            to.end();
+        }
+        for (int i = 0; i < others; ++i) {
+            to.begin(family::linestring);
+            for (int k = 0; k < size; ++k) to.vertex(k, i + (k % 7) * 0.125);
+            to.end();
+        }
+        counting_queue on;
+        auto const out = simplified_rows(on, to.finish(family::linestring).value(), 2).value();
+        EXPECT_EQ(out.vertices(), (with_deep ? size : 0) + 2U * static_cast<std::size_t>(others));
+        return on.items();
+    };
+    EXPECT_LE(work(true, 200), 2 * (work(true, 0) + work(false, 200)));
 }
 
 TEST(simplify, by_distance) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Areas that share borders with fewer vertices, by the device's text run on the host.
+#include "counting_queue.hpp"
 #include "geos.hpp"
 #include "overlay_samples.hpp"
 #include "samples.hpp"
@@ -300,6 +301,28 @@ TEST(simplify_coverage, tilings) {
             SCOPED_TRACE(fmt::format("seed {} with {}", seed, tolerance));
             check(rows, tolerance, rows_are::apart, seed % 4 == 0 ? 0 : most_splits_of_spans);
         }
+    }
+}
+
+// An island keeps the border around it, whose bend keeps the next one, and so on: far fewer rounds than borders.
+TEST(simplify_coverage, borders_that_keep_one_another) {
+    constexpr int count = 300;
+    for (double const bend : {1.5, 1.0, 7.25}) {  // into the next, just up to it, beyond it
+        SCOPED_TRACE(bend);
+        std::vector<std::string> rows;
+        for (int k = 0; k < count; ++k)
+            rows.push_back(fmt::format("POLYGON ((-1 {0}, 0 {2}, 1 {0}, 1 {1}, 0 {3}, -1 {1}, -1 {0}))", k, k + 1,
+                                       k + bend, k + 1 + bend));
+        rows.push_back(
+            fmt::format("POLYGON ((-1 0, 0 {}, 1 0, 0 -1, -1 0), (-0.01 0.5, 0.01 0.5, 0 0.51, -0.01 0.5))", bend));
+        rows.emplace_back("POLYGON ((-0.01 0.5, 0.01 0.5, 0 0.51, -0.01 0.5))");
+        auto const before = drawn(from_wkt(rows).value());
+        counting_queue on;
+        auto const after = simplified_coverage(on, before, 50).value();
+        EXPECT_LE(on.runs_of("coverage_contacts"), 30U);
+        EXPECT_THAT(validate_rings(after).value(), SizeIs(0));
+        EXPECT_EQ(neighbours_in(after), neighbours_in(before));
+        EXPECT_EQ(parts_of_rows(after), parts_of_rows(before));
     }
 }
 
