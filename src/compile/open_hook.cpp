@@ -18,10 +18,10 @@
 #include <new>
 #include <pthread.h>
 #include <set>
-#include <shared_mutex>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace kiln::compile {
 
@@ -31,52 +31,60 @@ constexpr std::string_view kernel_places[] = {"/proc/", "/sys/", "/dev/"};
 
 constinit std::atomic<header_answers*> current{nullptr};
 
+constinit std::atomic<std::uint64_t> unknown_opens{0};  // on threads that have no turn
+
+constinit thread_local thread_turn* turn_here = nullptr;
+// From a turn's beginning to its end, functions of the program that are called meanwhile included. After one that was left for good for ever: the
+// compiler may be locked.
+constinit thread_local bool is_compiling_here = false;
+
 // Held for the length of one compile: too long for fork() to wait for it. So a child gets a new one, and with it what its only thread
 // holds.
 class capture_lock {
 public:
     void lock() {
         mutex_.lock();
-        note(hold::alone);
+        is_held_here_ = true;
     }
     void unlock() {
-        note(hold::none);
+        is_held_here_ = false;
         mutex_.unlock();
     }
-    void lock_shared() {
-        mutex_.lock_shared();
-        note(hold::shared);
+    // False: this thread is counted already.
+    [[nodiscard]] bool count() noexcept {
+        if (std::exchange(is_compiling_here, true)) return false;
+        ++compiling_;
+        return true;
     }
-    void unlock_shared() {
-        note(hold::none);
-        mutex_.unlock_shared();
+    void discount() noexcept {
+        is_compiling_here = false;
+        --compiling_;
     }
     // In the child, whose other threads are gone: some of them perhaps in the compiler.
     void renew() noexcept {
-        int const own = held_ == hold::none ? 0 : 1;
+        int const own = is_compiling_here ? 1 : 0;
         if (compiling_.exchange(own) > own) left_busy_.store(true);
-        new (&mutex_) std::shared_mutex;
-        if (held_ == hold::alone) mutex_.lock();
-        if (held_ == hold::shared) mutex_.lock_shared();
-        if (held_ != hold::alone) current.store(nullptr);
+        new (&mutex_) std::mutex;
+        if (is_held_here_) mutex_.lock();
+        else current.store(nullptr);
     }
     [[nodiscard]] bool was_left_busy() const noexcept { return left_busy_.load(); }
 
 private:
-    enum class hold { none, alone, shared };
-    void note(hold how) noexcept {
-        compiling_ += how == hold::none ? -1 : 1;
-        held_ = how;
-    }
-    std::shared_mutex mutex_;
+    std::mutex mutex_;
     std::atomic<int> compiling_{0};
     std::atomic<bool> left_busy_{false};
-    static constinit thread_local hold held_;  // of no thread more than one
+    static constinit thread_local bool is_held_here_;
 };
-constinit thread_local capture_lock::hold capture_lock::held_ = hold::none;
+constinit thread_local bool capture_lock::is_held_here_ = false;
 capture_lock capture_mutex;
 
 [[maybe_unused]] int const renewed = ::pthread_atfork(nullptr, nullptr, [] { capture_mutex.renew(); });
+
+// Null: it is read as if we were not there.
+header_answers* answers_here() noexcept {
+    return turn_here == nullptr ? current.load(std::memory_order_acquire) : turn_here->answers();
+}
 
 // What the compiler reads for itself: the kernel's own texts (/proc/cpuinfo) and devices. By what they are and not by where:
 // /dev/shm holds ordinary files, and so does what /proc/self/cwd leads to.
@@ -96,25 +104,33 @@ bool is_the_kernels(char const* path) {
     return is_known && base::file_system_at(path).kind == base::file_system::procfs;
 }
 
+// The same for a path that is looked at or opened.
+header_answers* answers_for(char const* path) {
+    bool const is_unknown = turn_here == nullptr;
+    auto* const out = answers_here();
+    if ((out == nullptr && !is_unknown) || path == nullptr || is_the_kernels(path)) return nullptr;
+    if (is_unknown) ++unknown_opens;
+    return out;
+}
+
 std::FILE* hooked_fopen(char const* path, char const* mode) {
-    auto* const capture = current.load(std::memory_order_acquire);
+    auto* const capture = answers_for(path);
     bool const reads = mode != nullptr && mode[0] == 'r' && std::strchr(mode, '+') == nullptr;
-    if (capture == nullptr || is_the_kernels(path)) return std::fopen(path, mode);
+    if (capture == nullptr) return std::fopen(path, mode);
     return reads ? capture->open(path) : capture->create(path, mode);
 }
 
 // NVRTC asks what a path is before it opens it. Old binaries import __xstat, newer ones stat; on 64-bit Linux the *64
 // forms have the same layout.
 int hooked_stat(char const* path, struct ::stat* out) {
-    auto* const capture = current.load(std::memory_order_acquire);
-    if (capture == nullptr || is_the_kernels(path)) return ::stat(path, out);
-    return capture->stat(path, out);
+    auto* const capture = answers_for(path);
+    return capture == nullptr ? ::stat(path, out) : capture->stat(path, out);
 }
 
 int hooked_xstat(int, char const* path, struct ::stat* out) { return hooked_stat(path, out); }
 
 void* hooked_mmap(void* where, std::size_t size, int protection, int flags, int fd, ::off_t from) {
-    auto* const capture = current.load(std::memory_order_acquire);
+    auto* const capture = answers_here();
     // Private pages of a file cost a page of the file, and a copy, each: anonymous ones are the same zeros for nothing.
     bool const is_blank = capture != nullptr && fd >= 0 && (flags & MAP_PRIVATE) != 0 && capture->is_blank(fd);
     if (!is_blank) return ::mmap(where, size, protection, flags, fd, from);
@@ -235,7 +251,28 @@ void forget_hooks(void* library) {
     here->done.erase(library);
 }
 
-scoped_capture::scoped_capture(header_answers& answers) {
+thread_turn::thread_turn(header_answers* answers, arithmetic how)
+    : answers_{answers}, before_{std::exchange(turn_here, this)}, is_first_{capture_mutex.count()}, how_{how} {
+    take_up(this);
+}
+
+thread_turn::~thread_turn() {
+    turn_here = before_;
+    if (is_first_) capture_mutex.discount();
+}
+
+thread_turn* thread_turn::put_aside() noexcept {
+    auto* const out = std::exchange(turn_here, nullptr);
+    if (out != nullptr) out->usual_.reset();
+    return out;
+}
+
+void thread_turn::take_up(thread_turn* again) noexcept {
+    turn_here = again;
+    if (again != nullptr && again->how_ == arithmetic::as_usual) again->usual_.emplace();
+}
+
+scoped_capture::scoped_capture(header_answers& answers) : thread_turn{&answers, arithmetic::as_usual} {
     capture_mutex.lock();
     current.store(&answers, std::memory_order_release);
 }
@@ -245,9 +282,11 @@ scoped_capture::~scoped_capture() {
     capture_mutex.unlock();
 }
 
-bool was_compiler_left_busy() noexcept { return capture_mutex.was_left_busy(); }
+thread_capture::thread_capture(header_answers& answers)
+    : thread_turn{&answers, arithmetic::as_usual}, unknown_before_{unknown_opens.load()} {}
 
-without_capture::without_capture() { capture_mutex.lock_shared(); }
-without_capture::~without_capture() { capture_mutex.unlock_shared(); }
+bool thread_capture::has_seen_all() const noexcept { return unknown_opens.load() == unknown_before_; }
+
+bool was_compiler_left_busy() noexcept { return capture_mutex.was_left_busy(); }
 
 }  // namespace kiln::compile

@@ -104,8 +104,16 @@ compile_watch::compile_watch(foreign_program const& asked, foreign_call const& c
     else if (call.is_virtual() && own_.may_name_a_file()) objection_ = may_ask_its_name;
 }
 
+void compile_watch::begin(calls whom) {
+    if (whom == calls::the_program) active_here_.emplace(capture_);
+    else active_.emplace(capture_);
+}
+
 foreign_product compile_watch::end(real_program& made, int status) {
+    bool const is_all_seen = !active_here_ || active_here_->has_seen_all();
     active_.reset();
+    active_here_.reset();
+    if (!is_all_seen) return unusable("something was read on another thread");
     capture_.finish();
     if (capture_.fault()) return unusable(capture_.fault()->message());
     foreign_product out;
@@ -129,7 +137,7 @@ foreign_product compile_watched(real_program& fresh, foreign_program const& aske
     if (!watch.objection().empty()) return unusable(watch.objection());
     int status = fresh.create(asked, call.name, {});
     if (status == 0) {
-        watch.begin();
+        watch.begin(compile_watch::calls::nobody);
         status = fresh.compile(call.options);
     }
     return watch.end(fresh, status);

@@ -78,8 +78,9 @@ public:
     compile_watch(foreign_program const& asked, foreign_call const& call);
     // Why nothing that is made could be used; empty: it may begin.
     [[nodiscard]] std::string const& objection() const noexcept { return objection_; }
-    // From here to end() what the compiler opens is seen.
-    void begin() { active_.emplace(capture_); }
+    // From here to end() what the compiler opens is seen. Where it calls functions of the program, which may not come back, on this thread alone.
+    enum class calls { nobody, the_program };
+    void begin(calls whom);
     // With the status that the compiler gave.
     [[nodiscard]] foreign_product end(real_program& made, int status);
 
@@ -90,6 +91,7 @@ private:
     std::string objection_;
     look_capture capture_;
     std::optional<compile::scoped_capture> active_;
+    std::optional<compile::thread_capture> active_here_;
 };
 
 }  // namespace kiln::intercept

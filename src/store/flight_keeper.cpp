@@ -2,9 +2,11 @@
 #include "store/flight_keeper.hpp"
 
 #include "base/caught.hpp"
+#include "base/load_library.hpp"
 #include "base/quiet_thread.hpp"
 
 #include <condition_variable>
+#include <dlfcn.h>
 #include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
@@ -61,8 +63,21 @@ void flight_keeper::state::run() {
     ended.notify_all();
 }
 
+namespace {
+
+// glibc counts the threads of a process, and calls exit() when the last of them ends. In what that calls there is none by this count, so that one
+// more would be the last again: with its end the process would end, in the middle of who called us. False where glibc does not tell (before 2.34).
+bool has_the_last_thread_ended() {
+    base::loader_use const use;
+    auto const* const threads =
+        static_cast<unsigned const*>(::dlvsym(RTLD_DEFAULT, "__nptl_nthreads", "GLIBC_PRIVATE"));
+    return threads != nullptr && __atomic_load_n(threads, __ATOMIC_ACQUIRE) == 0;
+}
+
+}  // namespace
+
 void flight_keeper::keep(flight const& leading) {
-    if (!leading.leads()) return;
+    if (!leading.leads() || has_the_last_thread_ended()) return;
     std::shared_ptr<state> s;
     {
         std::lock_guard const lock{mutex_};

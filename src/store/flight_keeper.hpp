@@ -17,7 +17,7 @@ public:
     flight_keeper(flight_keeper const&) = delete;
     flight_keeper& operator=(flight_keeper const&) = delete;
 
-    // Until it is let go. Where no thread can be had it is not kept, and others give up on it in time.
+    // Until it is let go. Where no thread can be had, or all have ended, it is not kept, and others give up on it in time.
     void keep(flight const& leading);
     // Where nothing is led any more its thread is gone afterwards, and not at its next beat. Waits as the destructor does.
     void rest();

@@ -7,13 +7,17 @@ import json
 import os
 import pathlib
 import platform
+import pty
 import random
 import re
+import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 from _kiln import BIN, CACHE, CLI, SCRATCH, SOURCE, check, data, run, run_tests, test, write
@@ -594,6 +598,106 @@ def the_program_is_itself():
     check(again.stdout.count("hook.so") == 1, "kiln run in kiln run", again.stdout)
 
 
+# What a shell does for one job at its terminal: whoever stops it is told, and it goes on in the foreground.
+write("shell.py", r"""
+import os, signal, sys
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+job = os.fork()
+if job == 0:
+    os.setpgid(0, 0)
+    if sys.argv[1] == "foreground": os.tcsetpgrp(0, os.getpid())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL); os.execv(sys.argv[2], sys.argv[2:])
+while True:
+    _, status = os.waitpid(job, os.WUNTRACED); os.tcsetpgrp(0, os.getpgrp())
+    if not os.WIFSTOPPED(status): break
+    print("stopped by", os.WSTOPSIG(status) == signal.SIGSTOP and "SIGSTOP" or "a terminal", flush=True)
+    os.tcsetpgrp(0, job); os.killpg(job, signal.SIGCONT)
+print("ended", os.waitstatus_to_exitcode(status), flush=True)
+""")
+# Of a job: Ctrl-Z does with it what it wants.
+write("job.py", r"""
+import os, signal, sys
+mode = sys.argv[1]
+def stopped(*_): os.write(1, b"stops\n"); os.kill(os.getpid(), signal.SIGSTOP)
+went = []
+def went_on(*_): went or os.write(1, b"goes on\n"); went.append(1)
+signal.signal(signal.SIGCONT, went_on)
+if mode == "ignores": signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+if mode == "handles": signal.signal(signal.SIGTSTP, stopped)
+os.write(1, b"ready\n")
+while os.read(0, 100).strip() != b"end": pass
+sys.exit(4)
+""")
+
+
+def at_a_terminal(keys, where, *words):
+    """What a terminal shows of a job: `keys` are typed, each when the text before it is there."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(PYTHON, [PYTHON, str(SCRATCH / "shell.py"), where, *map(str, words)], {**os.environ, "KILN_CACHE_DIR": str(CACHE)})
+    shown, typed = "", 0
+    mode = termios.tcgetattr(terminal)
+    mode[3] &= ~termios.ECHO
+    termios.tcsetattr(terminal, termios.TCSANOW, mode)
+    try:
+        while select.select([terminal], [], [], 60)[0]:
+            shown += os.read(terminal, 1000).decode().replace("\r", "")
+            while keys and keys[0][0] in shown[typed:]:
+                typed = shown.index(keys[0][0], typed) + len(keys[0][0])
+                os.write(terminal, keys.pop(0)[1])
+        os.kill(pid, signal.SIGKILL)
+        shown += "hangs"
+    except OSError:  # nobody is left
+        pass
+    os.waitpid(pid, 0)
+    os.close(terminal)
+    return shown
+
+
+@test
+def a_job_of_a_shell():
+    """Ctrl-Z, fg and bg do with the program what they do without us."""
+    ctrl_z, end = b"\x1a", b"end\n"
+    for mode, where, keys in (("stops", "foreground", [("ready\n", ctrl_z), ("goes on\n", end)]), ("handles", "foreground", [("ready\n", ctrl_z), ("goes on\n", end)]),
+                              ("ignores", "foreground", [("ready\n", ctrl_z + end)]), ("reads", "background", [("goes on\n", end)])):
+        words = [PYTHON, SCRATCH / "job.py", mode]
+        want, got = at_a_terminal(list(keys), where, *words), at_a_terminal(list(keys), where, CLI, "run", "--", *words)
+        check(got == want and "ended 4" in want, f"one that {mode} in the {where}", got, want)
+
+
+@test
+def a_program_that_stops_is_seen_to_be_stopped():
+    """By who started kiln run, who may have no terminal, and may or may not be the one who continues it."""
+    def starts(text, *before):
+        text = "import os, signal, sys, time\nme, kiln = os.getpid(), os.getppid()\ndef is_stopped(pid): return open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()[0] == 'T'\n" + text
+        return subprocess.Popen([*before, CLI, "run", "--", PYTHON, "-uc", text], env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
+
+    def ended(child, options=0):
+        for _ in range(6000):
+            pid, status = os.waitpid(child.pid, options | os.WNOHANG)
+            if pid:
+                if not os.WIFSTOPPED(status):
+                    child.returncode = os.waitstatus_to_exitcode(status)
+                return status
+            time.sleep(0.01)
+        child.kill()
+        child.wait()
+        return None
+
+    for times in (1, 3):
+        child = starts(f"for _ in range({times}): os.kill(me, signal.SIGSTOP)\nsys.exit(7)")
+        for _ in range(times):
+            status = ended(child, os.WUNTRACED)
+            check(status is not None and os.WIFSTOPPED(status) and os.WSTOPSIG(status) == signal.SIGSTOP, "stopped as it is", status)
+            child.send_signal(signal.SIGCONT)
+        check(ended(child) == 7 << 8, "who continues kiln run continues it", child.returncode)
+    other = "if os.fork() == 0:\n    while not (is_stopped(me) and is_stopped(kiln)): time.sleep(0.01)\n    os.kill(me, signal.%s)\n    os._exit(0)\nos.kill(me, signal.SIGSTOP)\nsys.exit(5)"
+    check(ended(starts(other % "SIGCONT")) == 5 << 8, "who continues it continues kiln run")
+    check(ended(starts(other % "SIGKILL")) == signal.SIGKILL, "who ends it ends kiln run")
+    if subprocess.run(["unshare", "-pf", "true"], capture_output=True).returncode == 0:
+        check(ended(starts("os.kill(me, signal.SIGSTOP)\nsys.exit(6)", "unshare", "-pf")) == 6 << 8, "the first process of a container cannot be stopped")
+
+
 @test
 def what_is_out_of_reach_runs_as_it_is():
     compiler = shutil.which("cc")
@@ -995,18 +1099,20 @@ def what_the_loader_tells():
 # Compiles, or links, in main and in an exit handler that was registered before; a compile that is watched is made in the program itself.
 EXITS = r"""
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 static void* h;
 static char const* salt;
+static int plain;
 static int go_on(void* payload, void* other) { return 0; }
 static void compile(int number) {
     int (*create)(void**, char const*, char const*, int, void*, void*) = dlsym(h, "nvrtcCreateProgram"); int (*make)(void*, int, char const**) = dlsym(h, "nvrtcCompileProgram");
     int (*watch)(void*, void*, void*) = dlsym(h, "nvrtcSetFlowCallback"), (*destroy)(void**) = dlsym(h, "nvrtcDestroyProgram"); char text[200]; void* p = 0;
     sprintf(text, "extern \"C\" __global__ void e(int* a) { *a = %d; }\n// %s", number, number ? salt : "");
     create(&p, text, "e.cu", 0, 0, 0);
-    if (watch) watch(p, go_on, 0);
+    if (watch && !plain) watch(p, go_on, 0);
     int const made = make(p, 0, 0); printf("compiled %d %d\n", made, destroy(&p));
 }
 static void link(int number) {
@@ -1017,12 +1123,15 @@ static void link(int number) {
 }
 static void (*work)(int);
 static void at_exit(void) { work(2); puts("the end"); }
+static void* thread(void* none) { return 0; }
 int main(int count, char** words) {
     setvbuf(stdout, 0, _IONBF, 0);
-    h = dlopen(words[1], RTLD_NOW); work = strstr(words[1], "nvrtc") ? compile : link; salt = words[2];
+    h = dlopen(words[1], RTLD_NOW); work = strstr(words[1], "nvrtc") ? compile : link; salt = words[2]; plain = words[3] != 0;
     if (work == compile) compile(0);
     atexit(at_exit);
     work(1);
+    if (words[3] && !strcmp(words[3], "in a thread")) { pthread_t last; pthread_create(&last, 0, thread, 0); }
+    if (words[3]) pthread_exit(0);
     return 3;
 }
 """
@@ -1035,7 +1144,7 @@ def exit_handlers_may_compile():
     if compiler is None:
         return
     write("exits.c", EXITS)
-    subprocess.run([compiler, "-w", "-o", program, SCRATCH / "exits.c", "-ldl"], check=True)
+    subprocess.run([compiler, "-w", "-pthread", "-o", program, SCRATCH / "exits.c", "-ldl"], check=True)
     under(program, NVRTC, "filled", status=3)
     for library in filter(None, (NVRTC, NVJITLINK)):
         for options in ((), ("--eager",), ("--verify",)):
@@ -1043,6 +1152,12 @@ def exit_handlers_may_compile():
                 words = [library, f"{options}{number}"]
                 want, done = bare(program, *words, status=3), under(program, *words, options=options, status=None)
                 check((done.returncode, done.stdout) == (want.returncode, want.stdout), "compiled and linked at exit", words, done, want)
+        # Where main has ended before: glibc calls exit() when the last thread ends, and a thread of ours would be the last again.
+        for last in ("in main", "in a thread"):
+            for settings in ({}, {"KILN_WORKERS": "0"}):
+                words = [library, f"{last}{settings}", last]
+                want, done = bare(program, *words), under(program, *words, status=None, **settings)
+                check((done.returncode, done.stdout) == (want.returncode, want.stdout) and "the end" in want.stdout, "when the last thread has ended", words, done, want)
 
 
 # A watcher that does what it is told, and who calls it.
@@ -1096,6 +1211,73 @@ def callbacks_of_the_program():
                 done = under(*words, mode, options=options, status=None)
                 check((done.returncode, done.stdout) == (want.returncode, want.stdout), f"a watcher that {mode}, {state}", done, want)
                 under(*words, "")
+
+
+# A watcher that leaves a compile for good, and everybody who compiles after it.
+LEAVING = r"""
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdexcept>
+#include <unistd.h>
+static void* h; static char const *mode, *salt; static int calls; static jmp_buf back; static bool again, really;
+static int (*create)(void**, char const*, char const*, int, void*, void*); static int (*make)(void*, int, char const**); static int (*watch)(void*, int (*)(void*, void*), void*); static int (*destroy)(void**); static int (*size)(void*, size_t*);
+template <class F> static void of(F*& f, char const* name) { f = reinterpret_cast<F*>(dlsym(h, name)); }
+static int goes_on(void*, void*) { return 0; }
+static void* made_by(char const* what) { static char text[300]; void* p = nullptr; sprintf(text, "extern \"C\" __global__ void w(int* a) { *a = 482; }\n// %s %s", salt, what); create(&p, text, "w.cu", 0, 0, 0); return p; }
+static void tell(char const* what, int made, void* p) { size_t n = 0; int const has = size(p, &n), gone = destroy(&p); printf("%s: made %d, has %d, destroyed %d\n", what, made, has, gone); }
+static void one(char const* what, bool watched) { void* const p = made_by(what); if (watched) watch(p, goes_on, nullptr); tell(what, make(p, 0, 0), p); }
+// At its first question the compiler holds a lock of its own, which it never gives back if it is left then.
+static int leaves(void*, void*) {
+    if (++calls != 2) return 0;
+    if (!strcmp(mode, "throws")) throw std::runtime_error("mine");
+    if (!strcmp(mode, "jumps")) longjmp(back, 1);
+    if (!strcmp(mode, "ends its thread")) pthread_exit(reinterpret_cast<void*>(9));
+    if (!strcmp(mode, "cancels its thread")) { pthread_cancel(pthread_self()); pthread_testcancel(); }
+    if (!strcmp(mode, "compiles")) { one("within, watched", true); one("within", false); }
+    return 0;
+}
+static void* leaving(void*) {
+    static void* p; static volatile int made; p = made_by("leaves"); made = -1;
+    if (again) make(p, 0, 0);
+    if (really) make(p, 0, 0);
+    watch(p, leaves, nullptr);
+    if (!setjmp(back)) { try { made = make(p, 0, 0); } catch (std::exception const& e) { printf("caught %s\n", e.what()); } }
+    else puts("jumped");
+    tell("leaves", made, p); one("the same thread, watched", true); one("the same thread", false);
+    return nullptr;
+}
+static void* other(void*) { one("another thread, watched", true); one("another thread", false); return nullptr; }
+int main(int, char** words) {
+    setvbuf(stdout, nullptr, _IONBF, 0); h = dlopen(words[1], RTLD_NOW); salt = words[2]; mode = words[3]; again = words[4][0] != 'o'; really = words[4][0] == 'r'; alarm(atoi(words[5])); pthread_t thread; void* out;
+    of(create, "nvrtcCreateProgram"), of(make, "nvrtcCompileProgram"), of(watch, "nvrtcSetFlowCallback"), of(destroy, "nvrtcDestroyProgram"), of(size, "nvrtcGetPTXSize");
+    if (!watch) return 0;
+    pthread_create(&thread, nullptr, leaving, nullptr); pthread_join(thread, &out); printf("thread %ld\n", long(out));
+    pthread_create(&thread, nullptr, other, nullptr); pthread_join(thread, &out); printf("thread %ld\n", long(out));
+    one("main, watched", true); printf("asked %d, closed %d\n", calls > 1, dlclose(h));
+}
+"""
+
+
+@test
+def callbacks_that_leave_keep_nobody_waiting():
+    """While a function of the program runs nothing of ours is held: it may never come back, and others may compile meanwhile."""
+    compiler, program = shutil.which("c++"), SCRATCH / "leaving"
+    if compiler is None:
+        return
+    write("leaving.cpp", LEAVING)
+    subprocess.run([compiler, "-w", "-pthread", "-o", program, SCRATCH / "leaving.cpp", "-ldl"], check=True)
+    for mode in ("throws", "jumps", "ends its thread", "cancels its thread", "compiles"):
+        for which in ("once", "again", "really again"):  # the first compile, one by the library itself, one that it calls the watcher of directly
+            want = bare(program, NVRTC, "", mode, which, 20, status=None)
+            if want.returncode != 0:  # a compiler that holds its lock longer
+                continue
+            for settings in ({}, {"KILN_WORKERS": "0"}):
+                done = under(program, NVRTC, f"{mode} {which} {settings}", mode, which, 120, status=None, **settings)
+                check((done.returncode, done.stdout) == (0, want.stdout), f"a watcher that {mode}", which, done, want)
 
 
 @test
@@ -1323,6 +1505,32 @@ def nothing_of_ours_is_visible():
         seen = {n for n in exported(bridge) if n.isprintable()}
         check({n for n in seen if n != file.name and n != "KILN_NODE"} == {n for n in exported(file) if re.match("(__)?nv", n)}, f"{file.name}: what the real one exports", seen ^ exported(file))
         check({n for n in exported(standin) if n.isprintable()} <= {file.name}, f"{file.name}: nothing is found behind it", exported(standin))
+
+
+@test
+def a_search_for_leaks_is_not_misled():
+    """AddressSanitizer guesses where memory of a thread is, by where it begins: ours must not lie where it guesses wrong."""
+    for file in sorted((BIN.parent / "lib/kiln/intercept").glob("lib*")):
+        data = file.read_bytes()
+        start, size, count = *struct.unpack_from("<Q", data, 32), *struct.unpack_from("<HH", data, 54)
+        parts = [struct.unpack_from("<IIQQQQQQ", data, start + i * size) for i in range(count)]
+        check(all(part[7] % 32 == 0 for part in parts if part[0] == 7), f"{file.name}: where its threads' memory begins", parts)
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        return
+    write("leaks.c", r"""
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+int nvrtcVersion(int*, int*);
+int main(void) { int a, b; printf("%d\n", nvrtcVersion(&a, &b)); return 0; }
+""")
+    built = subprocess.run([compiler, "-w", "-fsanitize=address", "-o", SCRATCH / "leaks", SCRATCH / "leaks.c", NVRTC, f"-Wl,-rpath,{NVRTC.parent}"], capture_output=True)
+    if built.returncode != 0 or bare(SCRATCH / "leaks", status=None).returncode != 0:  # no sanitizer here, or none that works
+        return
+    for state in ("cold", "warm"):
+        done = under(SCRATCH / "leaks", KILN_CACHE_DIR=SCRATCH / "leaks.cache", status=None)
+        check((done.returncode, done.stdout) == (0, "0\n"), f"nothing is found, {state}", done)
 
 
 @test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of NVRTC as the stand-in keeps it, and how one is compiled. See nvrtc.cpp.
+// A program of NVRTC as the stand-in keeps it, and how one is compiled (nvrtc_compile.cpp). See nvrtc.cpp.
 #pragma once
 
 #include "standin.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_child.hpp"
 
+#include "run_stop.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -26,13 +28,17 @@ std::atomic<pid_t> child_of_run{0};
 std::atomic<int> end_of_run{-1};  // an eventfd
 std::atomic<bool> collects_orphans{false};
 
-// What a terminal sends goes to the program anyway, which is in our group.
+bool is_of_job_control(int signal) { return signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU; }
+
+// What a terminal sends goes to the program anyway, which is in our group. Whether it stops is up to the program.
 void pass_on(int signal, ::siginfo_t* about, void*) {
-    bool const is_of_a_key = (signal == SIGINT || signal == SIGQUIT) && about->si_code == SI_KERNEL;
+    bool const is_of_terminal =
+        (signal == SIGINT || signal == SIGQUIT || is_of_job_control(signal)) && about->si_code == SI_KERNEL;
     int const before = errno;
     auto const pid = child_of_run.load();
     if (pid > 0 && about->si_code == SI_QUEUE) ::sigqueue(pid, signal, about->si_value);
-    else if (pid > 0 && !is_of_a_key) ::kill(pid, signal);
+    else if (pid > 0 && !is_of_terminal) ::kill(pid, signal);
+    else if (pid <= 0 && is_of_job_control(signal)) stop_by(signal);
     errno = before;
 }
 
@@ -56,7 +62,7 @@ void collect_orphans(pid_t program) {
 }
 
 // Of any child: workers end, too. A pidfd would say the same, but not on kernels before 5.3 and not in every sandbox.
-void note_end(int, ::siginfo_t*, void*) {
+void note_change(int, ::siginfo_t*, void*) {
     int const before = errno;
     ::siginfo_t about{};
     auto const pid = child_of_run.load();
@@ -64,6 +70,9 @@ void note_end(int, ::siginfo_t*, void*) {
     if (pid > 0 && ::waitid(P_PID, static_cast<::id_t>(pid), &about, WEXITED | WNOHANG | WNOWAIT) == 0 &&
         about.si_pid == pid)
         (void)!::eventfd_write(end_of_run.load(), 1);
+    about = {};
+    if (pid > 0 && ::waitid(P_PID, static_cast<::id_t>(pid), &about, WSTOPPED | WNOHANG) == 0 && about.si_pid == pid)
+        stop_with(pid, about.si_status);
     errno = before;
 }
 
@@ -71,8 +80,8 @@ void note_end(int, ::siginfo_t*, void*) {
 // file of ours, and is nothing to pass on.
 std::vector<int> const& handled() {
     static auto const all = [] {
-        std::vector<int> out{SIGINT,   SIGQUIT, SIGTERM, SIGHUP,    SIGUSR1, SIGUSR2, SIGALRM, SIGCONT,
-                             SIGWINCH, SIGXCPU, SIGCHLD, SIGVTALRM, SIGPROF, SIGIO,   SIGPWR,  SIGURG};
+        std::vector<int> out{SIGINT,  SIGQUIT,   SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGWINCH, SIGXCPU,
+                             SIGCHLD, SIGVTALRM, SIGPROF, SIGIO,  SIGPWR,  SIGURG,  SIGTSTP, SIGTTIN, SIGTTOU};
         for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) out.push_back(signal);
         return out;
     }();
@@ -88,11 +97,11 @@ public:
         ::sigfillset(&all);
         ::sigprocmask(SIG_SETMASK, &all, &mask_);
         struct ::sigaction action {};
-        action.sa_flags = SA_RESTART | SA_SIGINFO | SA_NOCLDSTOP;
+        action.sa_flags = SA_RESTART | SA_SIGINFO;
         ::sigfillset(&action.sa_mask);
         auto before = before_.begin();
         for (int const signal : handled()) {
-            action.sa_sigaction = signal == SIGCHLD ? note_end : pass_on;
+            action.sa_sigaction = signal == SIGCHLD ? note_change : pass_on;
             ::sigaction(signal, &action, &*before++);
         }
     }

@@ -58,10 +58,12 @@ pid_t start_worker(worker_program const& what, int caller, std::vector<std::stri
 #endif
     ::posix_spawnattr_t attributes;
     ::posix_spawnattr_init(&attributes);
-    ::sigset_t none, all;
-    ::sigemptyset(&none);
+    // A terminal stops the program, or does not, if that is of another mind. It must not wait for a worker that was stopped.
+    ::sigset_t blocked, all;
+    ::sigemptyset(&blocked);
+    for (int const signal : {SIGTSTP, SIGTTIN, SIGTTOU}) ::sigaddset(&blocked, signal);
     ::sigfillset(&all);
-    ::posix_spawnattr_setsigmask(&attributes, &none);
+    ::posix_spawnattr_setsigmask(&attributes, &blocked);
     ::posix_spawnattr_setsigdefault(&attributes, &all);
     ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     std::string name = what.file.native(), how = "--foreign";

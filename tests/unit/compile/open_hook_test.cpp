@@ -104,6 +104,48 @@ TEST(open_hook, a_child_of_fork_waits_for_no_compile_of_its_parent) {
     EXPECT_EQ(status, 0);
 }
 
+// A function of the program that the compiler calls, and that does not come back. In a child: what it was in the middle of is there for ever.
+TEST(open_hook, who_leaves_a_compile_for_good_leaves_nothing_in_force) {
+    EXPECT_EQ(in_child([] {
+                  static no_answers none;
+                  static thread_capture* left = nullptr;
+                  std::fesetround(FE_UPWARD);
+                  left = new thread_capture{none};
+                  bool const is_as_usual = std::fegetround() == FE_TONEAREST;
+                  auto const* const aside = thread_turn::put_aside();
+                  bool const is_the_programs = aside != nullptr && std::fegetround() == FE_UPWARD;
+                  { scoped_capture const next{none}; }
+                  { thread_capture const next{none}; }
+                  std::jthread{[] { scoped_capture const other{none}; }}.join();
+                  return is_as_usual && is_the_programs && thread_turn::put_aside() == nullptr;
+              }),
+              0);
+}
+
+TEST(open_hook, what_a_called_function_compiles_is_its_own) {
+    no_answers none;
+    std::fesetround(FE_UPWARD);
+    bool is_as_usual = false;
+    {
+        thread_capture const outer{none};
+        auto* const aside = thread_turn::put_aside();
+        {
+            scoped_capture const inner{none};
+            EXPECT_EQ(std::fegetround(), FE_TONEAREST);
+        }
+        EXPECT_EQ(std::fegetround(), FE_UPWARD);
+        thread_turn::take_up(aside);
+        is_as_usual = std::fegetround() == FE_TONEAREST;
+        EXPECT_TRUE(outer.has_seen_all());
+        EXPECT_EQ(in_child([] { return !was_compiler_left_busy(); }), 0);
+    }
+    int const after = std::fegetround();
+    std::fesetround(FE_TONEAREST);
+    EXPECT_TRUE(is_as_usual);
+    EXPECT_EQ(after, FE_UPWARD);
+    EXPECT_EQ(thread_turn::put_aside(), nullptr);
+}
+
 TEST(open_hook, a_child_of_who_compiles_goes_on_with_it) {
     int status = -1;
     {
