@@ -391,4 +391,29 @@ began = time.monotonic()
 ended = run("audit", "--fail-on", "blocking", "--", "env", f"LD_PRELOAD={start}", leaves, status=0, **PLAYED)
 check(ended.stdout == "the last thread ends\n" and time.monotonic() - began < 60, "a process ends with the last thread of the program", ended)
 check("160 records" in ended.stderr, "and its recording is whole", ended.stderr)
+# ---- environments that keep LD_AUDIT and not where the recording is, and addresses at which there is nothing
+
+same("a child that is told of us, but not where to write", "env", "-u", "KILN_AUDIT_DIR", "echo", "alive")
+same("nor where there can be nothing", "env", "KILN_AUDIT_DIR=/" + 5000 * "x", "echo", "alive")
+nowhere = build("nowhere", r"""
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int count, char** words) {
+    char *arguments[] = {"true", 0}, *at = (char*)(long)atoi(words[1]), *entries[] = {at, 0};
+    char** const all = atoi(words[2]) ? entries : (char**)at;
+    execve("/bin/true", arguments, all);
+    printf("execve %d\n", errno);
+    execvpe("true", arguments, all);
+    printf("execvpe %d\n", errno);
+    fexecve(open("/bin/true", O_RDONLY), arguments, all);
+    printf("fexecve %d\n", errno);
+    return 0;
+}
+""")
+for address in (1, 4, 7, 8, 4096, -1):
+    for of_entry in (0, 1):
+        same(f"an environment at {address}", nowhere, address, of_entry)
 print("ok")

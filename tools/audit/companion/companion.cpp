@@ -195,13 +195,17 @@ void put_program(char* to, std::size_t size) {
 
 constexpr uintptr_t compiler_cookie = 1;  // a libc has the address of its calls
 
+bool has_recording = false;
+
 }  // namespace
 
 extern "C" {
 
 __attribute__((visibility("default"))) unsigned la_version(unsigned version) {
     auto const* const where = std::getenv("KILN_AUDIT_DIR");
-    if (where == nullptr || !set_directory(where)) return 0;  // not needed here: the loader forgets us
+    // 0 would have the loader forget us, but that of glibc 2.36 ends the program over it: we stay, and look at nothing.
+    has_recording = where != nullptr && set_directory(where);
+    if (!has_recording) return version < LAV_CURRENT ? version : LAV_CURRENT;
     remember_lock();
     remember_our_name();
     char text[most_text];
@@ -213,6 +217,8 @@ __attribute__((visibility("default"))) unsigned la_version(unsigned version) {
 
 // Who may be called from anywhere, and whose callers we care for: the few libraries with compilers, the driver, and libc.
 __attribute__((visibility("default"))) unsigned la_objopen(link_map* map, Lmid_t, uintptr_t* cookie) {
+    *cookie = 0;
+    if (!has_recording) return 0;
     auto const* const path = map->l_name == nullptr ? "" : map->l_name;
     auto const* const slash = std::strrchr(path, '/');
     auto const* const name = slash == nullptr ? path : slash + 1;

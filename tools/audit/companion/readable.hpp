@@ -18,6 +18,7 @@ public:
     bool has(void const* at) {
         auto const address = reinterpret_cast<std::uintptr_t>(at);
         if (address / page == known_) return true;
+        if (address < sizeof(std::uint64_t)) return false;  // the call would take that for "no set"
         errno = 0;
         ::syscall(SYS_rt_sigprocmask, ~0L, address & ~std::uintptr_t{7}, nullptr, std::size_t{8});
         if (errno == EFAULT) return false;
