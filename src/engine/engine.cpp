@@ -255,8 +255,7 @@ void ask(engine_detail::coordinator& with, order const& what,
 }  // namespace
 
 result<obtained> engine::state::ask_sync(order const& what, wait_options const& how) {
-    constexpr std::chrono::milliseconds for_ever = std::chrono::hours{24 * 365};
-    auto const until = base::clock::now() + std::min(how.deadline, for_ever);
+    auto const until = base::from_now(how.deadline);
     auto got = ask_once_sync(what, how, until);
     for (int n = 1; got.joined && n < most_joins && is_outdated(what, got.answer); ++n)
         got = ask_once_sync(what, how, until);
@@ -459,7 +458,7 @@ result<obtained> engine::link_sync(link_request const& what, wait_options how) {
 }
 
 bool engine::flush_sync(std::chrono::milliseconds deadline) {
-    auto const until = base::clock::now() + deadline;
+    auto const until = base::from_now(deadline);
     bool const settled = state_->store->flush(until).settled;
     keep_what_files_were(until);
     return settled;
