@@ -156,7 +156,7 @@ void coordinator::raise(flight_ptr const& f, priority how) {
         book_.raised(f->line(), f->target, how);
         if (f->ticket) pool_.raise(*f->ticket, how);
     }
-    if (how == priority::blocking && f->unhurried.load()) (void)background().post([this, f] { hurry(f); });
+    if (how == priority::blocking && f->unhurried.load()) hurry_later(f);
 }
 
 void coordinator::cancel(base::digest const& identity) {

@@ -138,6 +138,9 @@ private:
     void look_further(flight_ptr const& f);
     // Somebody waits by now for what was asked for afar when nobody did.
     void hurry(flight_ptr const& f);
+    void hurry_later(flight_ptr const& f);
+    struct way_back;
+    [[nodiscard]] static bool hand_over(way_back& back, flight_ptr const& f, store::far_answer what);
     void heard_of(flight_ptr const& f, store::far_answer const& what);
     static void keep_claim(flight& f, store::claim_ptr mine);
     [[nodiscard]] static store::claim_ptr take_claim(flight& f);
@@ -155,6 +158,7 @@ private:
     [[nodiscard]] bool failed_long_ago(flight& f) const;
     void forget_what_was_mended(base::digest const& identity);
     [[nodiscard]] static bool is_withdrawn(flight& f);
+    [[nodiscard]] static bool is_waited_for(flight& f);
     template <class Fill>
     void count(Fill fill);
 
@@ -175,6 +179,9 @@ private:
         coordinator* to = nullptr;
         std::condition_variable left;
         int inside = 0;
+        // Nothing, where it is gone. Without the lock: what is done there may come back. stop() waits for it.
+        template <class Body>
+        void with_coordinator(Body body);
     };
     struct in_hand {
         explicit in_hand(coordinator& of) { back->to = &of; }

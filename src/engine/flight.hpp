@@ -86,4 +86,18 @@ void coordinator::guarded(flight_ptr const& f, Body body) noexcept {
     }
 }
 
+template <class Body>
+void coordinator::way_back::with_coordinator(Body body) {
+    coordinator* there = nullptr;
+    {
+        std::lock_guard const lock{mutex};
+        there = to;
+        if (there == nullptr) return;
+        ++inside;
+    }
+    base::if_memory_allows([&] { body(*there); });
+    std::lock_guard const lock{mutex};
+    if (--inside == 0) left.notify_all();
+}
+
 }  // namespace kiln::engine_detail
