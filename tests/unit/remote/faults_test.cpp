@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <future>
+#include <mutex>
 
 namespace kiln::remote {
 
@@ -97,6 +98,24 @@ TEST(remote_without_server, R1_a_server_that_never_answers_costs_a_quarter_of_a_
     EXPECT_EQ(first.what.late, "fleet-late");
     EXPECT_LE(first.ms, 250 + slack_ms);
     EXPECT_LE(first_answer(*t, question_of(*e)).ms, 10);
+}
+
+TEST(remote_without_server, R1_who_examines_a_remote_whose_thread_is_held_up_is_not) {
+    std::promise<void> held, go;
+    std::once_flag once;
+    test::fault_proxy const silent{0};
+    auto const t = fault_tier(silent.redis(), "trust=server patience=1ms connect-timeout=100ms timeout=100ms");
+    auto const e = entry_of(1);
+    t->ask(question_of(*e), [&, until = go.get_future().share()](store::answer const&) {
+        std::call_once(once, [&] { held.set_value(); });
+        until.wait();
+    });
+    held.get_future().get();
+    auto seen = std::async(std::launch::async, [&] { return t->examine(); });
+    bool const came_back = seen.wait_for(std::chrono::seconds{10}) == std::future_status::ready;
+    go.set_value();
+    EXPECT_TRUE(came_back);
+    EXPECT_TRUE(seen.get().why);
 }
 
 TEST_F(remote_faults, R1_patience_is_kept_and_the_answer_still_comes) {
