@@ -351,18 +351,15 @@ namespace {
 // The engine of a process is made once. A child of fork() makes one of its own, also where a thread that it does not have was just making
 // its parent's.
 struct process_maker {
-    std::uint64_t const generation;
     std::once_flag once{};
     engine* made = nullptr;
 
     [[nodiscard]] static process_maker& current() {
-        static constinit std::atomic<process_maker*> last{nullptr};
-        auto const generation = base::fork_generation();
-        auto* seen = last.load(std::memory_order_acquire);
-        if (seen != nullptr && seen->generation == generation) return *seen;
-        std::unique_ptr<process_maker> fresh{new process_maker{generation}};
-        if (!last.compare_exchange_strong(seen, fresh.get(), std::memory_order_acq_rel)) return *seen;
-        return *fresh.release();
+        using of_each_process = base::per_process<process_maker>;
+        static constinit base::made_once<of_each_process> all;
+        return all
+            .get([] { return std::make_unique<of_each_process>([] { return std::make_unique<process_maker>(); }); })
+            .get();
     }
 };
 
