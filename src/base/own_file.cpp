@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/own_file.hpp"
 
-#include <cinttypes>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 #include <link.h>
 #include <string>
@@ -25,17 +26,18 @@ std::string mapped_from(void const* code) {
     auto const wanted = reinterpret_cast<std::uintptr_t>(code);
     char* line = nullptr;
     std::size_t room = 0;
+    // "7f00-7f40 r-xp 0000 fe:00 17 /usr/lib/libc.so.6"
     while (out.empty() && ::getline(&line, &room, maps) > 0) {
-        std::uintptr_t begin = 0, end = 0;
-        int name = 0;
-        if (std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %n", &begin, &end, &name) != 2 || name == 0)
-            continue;
-        if (wanted >= begin && wanted < end) out = std::string{line + name};
+        char* at = nullptr;
+        auto const begin = std::strtoull(line, &at, 16);
+        auto const end = *at == '-' ? std::strtoull(at + 1, nullptr, 16) : 0;
+        auto const* const name = std::strchr(line, '/');
+        if (name != nullptr && wanted >= begin && wanted < end) out = name;
     }
     std::free(line);
     std::fclose(maps);
     if (out.ends_with('\n')) out.pop_back();
-    return out.starts_with('/') ? out : std::string{};
+    return out;
 }
 
 // What was replaced since it was loaded has its like in the same place, if anywhere.
