@@ -142,6 +142,8 @@ private:
     struct way_back;
     [[nodiscard]] static bool hand_over(way_back& back, flight_ptr const& f, store::far_answer what);
     void heard_of(flight_ptr const& f, store::far_answer const& what);
+    static void keep_lead(flight& f, store::flight mine);
+    [[nodiscard]] static store::flight take_lead(flight& f);
     static void keep_claim(flight& f, store::claim_ptr mine);
     [[nodiscard]] static store::claim_ptr take_claim(flight& f);
     [[nodiscard]] bool recall(flight_ptr const& f);

@@ -99,7 +99,7 @@ bool coordinator::take_from_afar(flight_ptr const& f, store::far_answer const& w
         return false;
     }
     if (f->decided.exchange(true)) return true;
-    store_.used(what.what, std::move(f->lead));
+    store_.used(what.what, take_lead(*f));
     count_hit(found.from);
     book_.obtained(f->line(), f->target, {found.from, found.what->compile_ms, found.what->image.size()});
     finish(f, obtained{std::move(found.what), found.from, f->watch.ms(), std::move(found.detail)});
