@@ -53,7 +53,7 @@ coordinator::coordinator(coordinator_options options, parts of)
 
 coordinator::~coordinator() { stop(); }
 
-void coordinator::stop() noexcept {
+void coordinator::stop(std::optional<base::time_point> deadline) noexcept {
     auto* const mine = hands_.peek();
     if (mine == nullptr) return;
     {
@@ -63,7 +63,7 @@ void coordinator::stop() noexcept {
         // Not for ever: whoever is told of an event may be the one who ends the program.
         back.left.wait_for(lock, std::chrono::seconds{1}, [&] { return back.inside == 0; });
     }
-    mine->background.stop();
+    mine->background.stop(deadline);
 }
 
 template <class Fill>

@@ -113,7 +113,8 @@ public:
     void count_blocked(std::int64_t ns, std::uint64_t callers = 1);
     // By this process: a child of fork() may go on with its parent's, or leave it alone.
     [[nodiscard]] bool is_used() const noexcept { return hands_.peek() != nullptr; }
-    void stop() noexcept;
+    // As background_thread::stop().
+    void stop(std::optional<base::time_point> deadline = {}) noexcept;
     // After the pool was stopped: everything still unanswered ends with errc::cancelled.
     void abandon() noexcept;
 

@@ -334,13 +334,18 @@ void engine::state::shut_down() noexcept {
         with = attached;
     }
     if (with) with->stop();
-    requests->stop();
+    // Of a thread that looks into a directory which hangs, or starts a driver which does. Where this is destroyed there is no way without it.
+    using std::chrono::milliseconds;
+    auto const patience = [this]() -> std::optional<base::time_point> {
+        if (!is_process) return std::nullopt;
+        return base::clock::now() + milliseconds{500};
+    };
+    requests->stop(patience());
     pool->stop();
     requests->abandon();
     if (with) with->join();
-    if (auto* const mine = loading.peek()) mine->stop();
+    if (auto* const mine = loading.peek()) mine->stop(patience());
     // A disk that is slow, because the machine is busy, is worth the wait: else the next process compiles it all again. One that hangs is not.
-    using std::chrono::milliseconds;
     auto const end = base::clock::now() + milliseconds{200};
     base::if_memory_allows([&] { store->finish(end, {.each = milliseconds{500}, .most = milliseconds{5000}}); });
     base::if_memory_allows([] { keep_what_files_were(base::clock::now() + milliseconds{300}); });
