@@ -41,7 +41,16 @@ protected:
     base::temporary_directory scratch_ = base::temporary_directory::make("kiln-process-engine").value();
 };
 
-TEST_F(process_engine, a_callback_may_end_the_program) {
+TEST_F(process_engine, a_callback_may_end_the_program_where_something_was_compiled) {
+    auto const status = run([](engine& e) {
+        ask(e, unit_called("u")).then([](result<obtained> const&) { std::exit(7); });
+        ::pause();
+    });
+    EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+    EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+TEST_F(process_engine, a_callback_may_end_the_program_where_it_was_found) {
     auto const status = run([](engine& e) {
         auto const u = unit_called("u");
         (void)get_sync(e, u);
