@@ -3,6 +3,7 @@
 // else in Kiln.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 
@@ -13,6 +14,12 @@ using time_point = clock::time_point;
 
 [[nodiscard]] inline std::int64_t now_ns() noexcept {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch()).count();
+}
+
+// Until when somebody waits who says how long. A year is for ever: what callers mean by milliseconds::max() is no time that can be told.
+[[nodiscard]] inline time_point from_now(std::chrono::milliseconds how_long) noexcept {
+    constexpr std::chrono::milliseconds for_ever = std::chrono::hours{24 * 365};
+    return clock::now() + std::clamp(how_long, -for_ever, for_ever);
 }
 
 class stopwatch {

@@ -114,8 +114,8 @@ std::string_view name_of(origin o) noexcept {
     return "unknown";
 }
 
-std::vector<knob> const& knobs() {
-    static std::vector<knob> const all{
+std::span<knob const> knobs() noexcept {
+    static constexpr knob all[] = {
         {"KILN_CACHE_DIR", "",
          "where compiled artifacts are kept (else $XDG_CACHE_HOME/kiln, else ~/.cache/kiln); in /tmp and its like, "
          "kiln-UID there"},

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,7 @@ struct knob {
 };
 
 // All knobs, in the order doctor shows them.
-[[nodiscard]] std::vector<knob> const& knobs();
+[[nodiscard]] std::span<knob const> knobs() noexcept;
 
 struct setting {
     std::string value;

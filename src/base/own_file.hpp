@@ -6,6 +6,9 @@
 
 namespace kiln::base {
 
+// This program, without symbolic links; where it was replaced since it was started, what lies in its place. Empty where it cannot be known.
+[[nodiscard]] std::filesystem::path program_file();
+
 // The library, or the program, that has `code` in it, without symbolic links. Empty where it cannot be known.
 [[nodiscard]] std::filesystem::path file_with(void const* code);
 

@@ -72,8 +72,8 @@ base::byte_span checked(base::byte_span data) {
 }  // namespace
 
 header_memory& header_memory::process() {
-    static auto& instance = *new header_memory;
-    return instance;
+    static constinit base::made_once<header_memory> instance;
+    return instance.get([] { return std::make_unique<header_memory>(); });
 }
 
 void header_memory::remember_in(fs::path file, access how) {

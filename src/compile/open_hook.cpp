@@ -175,9 +175,12 @@ struct dynamic_section {
 dynamic_section read_dynamic(link_map const& map) {
     dynamic_section out;
     // glibc rewrites these to absolute addresses, other loaders leave them relative. What is absolute may lie anywhere: `kiln run` gives a
-    // library another table of symbols.
+    // library another table of symbols, and a library may be among the lowest addresses (glibc.cpu.prefer_map_32bit_exec).
     constexpr ElfW(Addr) longer_than_any_library = 1ULL << 32;
-    auto address = [&](ElfW(Addr) value) { return value < longer_than_any_library ? value + map.l_addr : value; };
+    auto address = [&](ElfW(Addr) value) {
+        bool const is_relative = value < map.l_addr && value < longer_than_any_library;
+        return is_relative ? value + map.l_addr : value;
+    };
     for (auto const* d = map.l_ld; d->d_tag != DT_NULL; ++d) {
         switch (d->d_tag) {
             case DT_SYMTAB: out.symbols = reinterpret_cast<ElfW(Sym) const*>(address(d->d_un.d_ptr)); break;

@@ -34,8 +34,7 @@ std::vector<fs::path> places() {
         add(library / "../../bin");  // lib/<architecture>/ as on Debian
         add(library / "../../libexec/kiln");
     }
-    std::error_code ignored;
-    if (auto const program = fs::read_symlink("/proc/self/exe", ignored).parent_path(); !program.empty()) {
+    if (auto const program = base::program_file().parent_path(); !program.empty()) {
         add(program);
         add(program / "../libexec/kiln");
     }

@@ -77,9 +77,11 @@ public:
         return base::replace_quickly(place_of(file, state), base::as_bytes(line_of(file, state, content))).has_value();
     }
 
+    [[nodiscard]] bool may_keep() const { return how_ == memory_access::read_write && !directory_.empty(); }
+
 private:
     [[nodiscard]] bool is_made() const {
-        if (how_ == memory_access::read_only || directory_.empty()) return false;
+        if (!may_keep()) return false;
         // Never the cache itself: whoever makes that decides who may read it.
         if (::mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST) return false;
         return is_trusted(directory_, S_IFDIR);
@@ -185,7 +187,7 @@ void keep_all(memory& m) {
 bool has_unkept_contents() {
     auto& m = process_memory();
     std::scoped_lock const lock{m.mutex};
-    return !m.unkept.empty();
+    return m.shared.may_keep() && !m.unkept.empty();
 }
 
 void keep_contents() noexcept {

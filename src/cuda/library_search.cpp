@@ -236,8 +236,8 @@ fs::path library_search::named_toolkit() const {
 }
 
 fs::path library_search::absent_toolkit() const {
-    if (environment_.kiln_cuda_path.empty() || directory_exists(near_.front().root)) return {};
-    return near_.front().root;
+    auto named = named_toolkit();
+    return named.empty() || directory_exists(named) ? fs::path{} : named;
 }
 
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/loader.hpp"
 
+#include "base/fork_guard.hpp"
 #include "cuda/nvrtc_builtins.hpp"
 
 #include <cstdlib>
@@ -56,8 +57,8 @@ constexpr std::string_view driver_remedy =
 }  // namespace
 
 loader& loader::process() {
-    static auto& instance = *new loader{{}};
-    return instance;
+    static constinit base::made_once<loader> instance;
+    return instance.get([] { return std::make_unique<loader>(loader_options{}); });
 }
 
 loader::loader(loader_options options) : options_{std::move(options)} {}

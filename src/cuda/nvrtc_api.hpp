@@ -53,6 +53,11 @@ inline constexpr std::string_view nvrtc_sonames[] = {"libnvrtc.so.13", "libnvrtc
 inline constexpr int nvrtc_needed_major = 12;
 inline constexpr int nvrtc_needed_minor = 8;
 
+// Beside a driver NVRTC keeps what it made, from 12.9 on; told --no-cache it makes it anew.
+[[nodiscard]] constexpr bool has_nvrtc_cache(int major, int minor) noexcept {
+    return major > 12 || (major == 12 && minor >= 9);
+}
+
 // errc::unsupported for versions before 12.8, errc::not_found for an entry every version has.
 [[nodiscard]] result<nvrtc_api> resolve_nvrtc(symbol_source const& symbols);
 

@@ -10,27 +10,13 @@ std::shared_ptr<coordinator::awaited> coordinator::make_awaited() const {
     return std::make_shared<awaited>(hand().back);
 }
 
-template <class Body>
-void coordinator::awaited::with_coordinator(Body body) {
-    coordinator* to = nullptr;
-    {
-        std::lock_guard const lock{back_->mutex};
-        to = back_->to;
-        if (to == nullptr) return;
-        ++back_->inside;
-    }
-    base::if_memory_allows([&] { body(*to); });
-    std::lock_guard const lock{back_->mutex};
-    if (--back_->inside == 0) back_->left.notify_all();
-}
-
 void coordinator::awaited::is_for(asked const& what) {
     {
         std::lock_guard const lock{mutex_};
         behind_ = what.behind;
         if (waiting_ == 0) return;
     }
-    with_coordinator([&](coordinator& c) { c.raise(what.behind, priority::blocking); });
+    back_->with_coordinator([&](coordinator& c) { c.raise(what.behind, priority::blocking); });
 }
 
 bool coordinator::awaited::tell(blocked_wait const& how) noexcept {
@@ -48,9 +34,9 @@ bool coordinator::awaited::tell(blocked_wait const& how) noexcept {
         if (how.is_over && f && f->missed) is_first = !std::exchange(is_told_, true);
     }
     if (!f) return true;
-    if (!how.is_over) with_coordinator([&](coordinator& c) { c.raise(f, priority::blocking); });
+    if (!how.is_over) back_->with_coordinator([&](coordinator& c) { c.raise(f, priority::blocking); });
     else if (f->missed) {
-        with_coordinator([&](coordinator& c) {
+        back_->with_coordinator([&](coordinator& c) {
             if (is_first || how.is_answered) c.book_.waited(f->line(), f->target, how.time.count());
             c.tell_wait(f->order, {.ns = how.time.count(), .is_answered = how.is_answered, .is_first = is_first});
         });

@@ -18,9 +18,6 @@ public:
     bool tell(blocked_wait const& how) noexcept;
 
 private:
-    template <class Body>
-    void with_coordinator(Body body);
-
     std::shared_ptr<way_back> const back_;
     std::uint64_t const generation_ = base::fork_generation();
     std::mutex mutex_;  // the rest

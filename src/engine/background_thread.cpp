@@ -10,46 +10,54 @@ namespace kiln::engine_detail {
 
 // With the lock, which the new thread asks for first.
 bool background_thread::can_run() {
-    if (stopping_) return false;
+    if (state_->stopping) return false;
     if (thread_.joinable()) return true;
-    auto made = base::start_quiet_thread([this] { run(); });
+    auto made = base::start_quiet_thread([mine = state_] { mine->run(); });
     if (!made) return false;
     thread_ = *std::move(made);
     return true;
 }
 
 bool background_thread::post(std::function<void()> task) {
-    std::lock_guard const lock{mutex_};
+    std::lock_guard const lock{state_->mutex};
     if (!can_run()) return false;
-    ready_.push_back(std::move(task));
-    changed_.notify_one();
+    state_->ready.push_back(std::move(task));
+    state_->changed.notify_one();
     return true;
 }
 
 bool background_thread::post_at(base::time_point when, std::function<void()> task) {
-    std::lock_guard const lock{mutex_};
+    std::lock_guard const lock{state_->mutex};
     if (!can_run()) return false;
-    later_.emplace_back(when, std::move(task));
-    changed_.notify_one();
+    state_->later.emplace_back(when, std::move(task));
+    state_->changed.notify_one();
     return true;
 }
 
-void background_thread::stop() noexcept {
+void background_thread::stop(std::optional<base::time_point> deadline) noexcept {
+    auto& s = *state_;
+    std::thread ending;
+    bool ends = true;
     {
-        std::lock_guard const lock{mutex_};
-        stopping_ = true;
+        std::unique_lock lock{s.mutex};
+        s.stopping = true;
+        s.changed.notify_all();
+        ending = std::move(thread_);
+        // A callback may end the program, and with it this.
+        if (ending.get_id() == std::this_thread::get_id()) ends = false;
+        else if (deadline && ending.joinable()) ends = s.ended.wait_until(lock, *deadline, [&] { return s.has_ended; });
     }
-    changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
+    if (ending.joinable() && ends) ending.join();
+    if (ending.joinable()) ending.detach();
     // What they owe somebody they say when they go: without the lock, and one by one, as there may be no memory for a second list.
     for (std::function<void()> dropped;; dropped = nullptr) {
-        std::lock_guard const lock{mutex_};
-        if (!ready_.empty()) {
-            dropped = std::move(ready_.front());
-            ready_.pop_front();
-        } else if (!later_.empty()) {
-            dropped = std::move(later_.front().second);
-            later_.pop_front();
+        std::lock_guard const lock{s.mutex};
+        if (!s.ready.empty()) {
+            dropped = std::move(s.ready.front());
+            s.ready.pop_front();
+        } else if (!s.later.empty()) {
+            dropped = std::move(s.later.front().second);
+            s.later.pop_front();
         } else {
             return;
         }
@@ -57,37 +65,37 @@ void background_thread::stop() noexcept {
 }
 
 error background_thread::why_not(std::string_view about) {
-    std::lock_guard const lock{mutex_};
-    if (stopping_) return fail(errc::cancelled, "'{}': the engine is shutting down", about);
+    std::lock_guard const lock{state_->mutex};
+    if (state_->stopping) return fail(errc::cancelled, "'{}': the engine is shutting down", about);
     return fail(errc::io, "'{}': no thread could be started: see 'ulimit -u', or the container's limit of processes",
                 about);
 }
 
-std::optional<std::function<void()>> background_thread::take_due() {
-    std::unique_lock lock{mutex_};
+std::optional<std::function<void()>> background_thread::state::take_due() {
+    std::unique_lock lock{mutex};
     for (;;) {
-        if (stopping_) return std::nullopt;
-        if (!ready_.empty()) {
-            auto task = std::move(ready_.front());
-            ready_.pop_front();
+        if (stopping) return std::nullopt;
+        if (!ready.empty()) {
+            auto task = std::move(ready.front());
+            ready.pop_front();
             return task;
         }
-        auto const next = std::ranges::min_element(later_, {}, &decltype(later_)::value_type::first);
-        if (next == later_.end()) {
-            changed_.wait(lock);
+        auto const next = std::ranges::min_element(later, {}, &decltype(later)::value_type::first);
+        if (next == later.end()) {
+            changed.wait(lock);
         } else if (next->first <= base::clock::now()) {
             auto task = std::move(next->second);
-            later_.erase(next);
+            later.erase(next);
             return task;
         } else {
             // Copied: the deque may change while the lock is away.
             auto const when = next->first;
-            changed_.wait_until(lock, when);
+            changed.wait_until(lock, when);
         }
     }
 }
 
-void background_thread::run() {
+void background_thread::state::run() {
     while (auto task = take_due()) {
         // Whoever posted it has been told by the task itself, or never will be; nobody else could catch here.
         try {
@@ -95,6 +103,9 @@ void background_thread::run() {
         } catch (std::exception const&) {
         }
     }
+    std::lock_guard const lock{mutex};
+    has_ended = true;
+    ended.notify_all();
 }
 
 }  // namespace kiln::engine_detail

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -28,20 +29,27 @@ public:
     [[nodiscard]] bool post_at(base::time_point when, std::function<void()> task);
     // Why a task will not run, for whoever waits for it.
     [[nodiscard]] error why_not(std::string_view about);
-    // Tasks not yet started are dropped, at once; the one that runs is waited for.
-    void stop() noexcept;
+    // Tasks not yet started are dropped, at once; the one that runs is waited for, unless it is what stops this. With a deadline one that
+    // hangs is left behind then: what it uses must live as long as the program.
+    void stop(std::optional<base::time_point> deadline = {}) noexcept;
 
 private:
-    void run();
-    [[nodiscard]] bool can_run();
-    [[nodiscard]] std::optional<std::function<void()>> take_due();
+    // The thread's as well, which may be left behind.
+    struct state {
+        std::mutex mutex;
+        std::condition_variable changed, ended;
+        std::deque<std::function<void()>> ready;
+        std::deque<std::pair<base::time_point, std::function<void()>>> later;
+        bool stopping = false;
+        bool has_ended = false;
 
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::deque<std::function<void()>> ready_;
-    std::deque<std::pair<base::time_point, std::function<void()>>> later_;
-    std::thread thread_;
-    bool stopping_ = false;
+        void run();
+        [[nodiscard]] std::optional<std::function<void()>> take_due();
+    };
+    [[nodiscard]] bool can_run();
+
+    std::shared_ptr<state> const state_ = std::make_shared<state>();
+    std::thread thread_;  // by state_->mutex
 };
 
 }  // namespace kiln::engine_detail

@@ -53,7 +53,7 @@ coordinator::coordinator(coordinator_options options, parts of)
 
 coordinator::~coordinator() { stop(); }
 
-void coordinator::stop() noexcept {
+void coordinator::stop(std::optional<base::time_point> deadline) noexcept {
     auto* const mine = hands_.peek();
     if (mine == nullptr) return;
     {
@@ -63,7 +63,7 @@ void coordinator::stop() noexcept {
         // Not for ever: whoever is told of an event may be the one who ends the program.
         back.left.wait_for(lock, std::chrono::seconds{1}, [&] { return back.inside == 0; });
     }
-    mine->background.stop();
+    mine->background.stop(deadline);
 }
 
 template <class Fill>
@@ -156,7 +156,7 @@ void coordinator::raise(flight_ptr const& f, priority how) {
         book_.raised(f->line(), f->target, how);
         if (f->ticket) pool_.raise(*f->ticket, how);
     }
-    if (how == priority::blocking && f->unhurried.load()) (void)background().post([this, f] { hurry(f); });
+    if (how == priority::blocking && f->unhurried.load()) hurry_later(f);
 }
 
 void coordinator::cancel(base::digest const& identity) {
@@ -269,7 +269,7 @@ void coordinator::advance(flight_ptr const& f) {
     auto lead = store_.try_lead(f->identity, now);
     switch (lead.outcome()) {
         case store::flight_outcome::leader:
-            f->lead = std::move(lead);
+            keep_lead(*f, std::move(lead));
             // Whoever led before may have published between our look and our lead.
             if (!answer_from_store(f)) look_further(f);
             return;
@@ -321,6 +321,17 @@ void coordinator::compile(flight_ptr const& f) {
     if (is_withdrawn(*f)) pool_.cancel(ticket);
 }
 
+void coordinator::keep_lead(flight& f, store::flight mine) {
+    std::lock_guard const lock{f.mutex};
+    f.lead = std::move(mine);
+}
+
+// By whoever comes first: the program may end while a caller's thread is about to let go of it.
+store::flight coordinator::take_lead(flight& f) {
+    std::lock_guard const lock{f.mutex};
+    return std::move(f.lead);
+}
+
 store::claim_ptr coordinator::take_claim(flight& f) {
     std::lock_guard const lock{f.mutex};
     return std::exchange(f.claim, nullptr);
@@ -362,7 +373,7 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
     bool const shared = a.compile_ms >= options_.least_shared_ms && is_shared(f->order);
     if (!shared && claim) claim->cannot_publish("not-shared");
     if (!f->order.goes_around_the_cache())
-        store_.put(std::move(entry), {.leading = std::move(f->lead),
+        store_.put(std::move(entry), {.leading = take_lead(*f),
                                       .under = std::move(claim),
                                       .how_far = shared ? store::sharing::everywhere : store::sharing::this_machine});
     book_.obtained(f->line(), f->target, {provenance::compiled, a.compile_ms, a.image.size()});
@@ -376,7 +387,7 @@ void coordinator::finish(flight_ptr const& f, result<obtained> with) noexcept {
     bool const is_withdrawn = !with && with.error().code() == errc::cancelled;
     if (!is_withdrawn) counts_.requests.fetch_add(1, std::memory_order_relaxed);
     if (!with && !is_withdrawn) counts_.failed.fetch_add(1, std::memory_order_relaxed);
-    f->lead.release();
+    (void)take_lead(*f);
     (void)take_claim(*f);
     {
         auto& mine = hand();
@@ -425,7 +436,7 @@ void coordinator::abandon() noexcept {
         left.swap(mine->flights);
     }
     for (auto const& [identity, f] : left) {
-        f->lead.release();
+        (void)take_lead(*f);
         finish(f, shutting_down(f->order.subject));
     }
 }

@@ -113,7 +113,8 @@ public:
     void count_blocked(std::int64_t ns, std::uint64_t callers = 1);
     // By this process: a child of fork() may go on with its parent's, or leave it alone.
     [[nodiscard]] bool is_used() const noexcept { return hands_.peek() != nullptr; }
-    void stop() noexcept;
+    // As background_thread::stop().
+    void stop(std::optional<base::time_point> deadline = {}) noexcept;
     // After the pool was stopped: everything still unanswered ends with errc::cancelled.
     void abandon() noexcept;
 
@@ -138,7 +139,12 @@ private:
     void look_further(flight_ptr const& f);
     // Somebody waits by now for what was asked for afar when nobody did.
     void hurry(flight_ptr const& f);
+    void hurry_later(flight_ptr const& f);
+    struct way_back;
+    [[nodiscard]] static bool hand_over(way_back& back, flight_ptr const& f, store::far_answer what);
     void heard_of(flight_ptr const& f, store::far_answer const& what);
+    static void keep_lead(flight& f, store::flight mine);
+    [[nodiscard]] static store::flight take_lead(flight& f);
     static void keep_claim(flight& f, store::claim_ptr mine);
     [[nodiscard]] static store::claim_ptr take_claim(flight& f);
     [[nodiscard]] bool recall(flight_ptr const& f);
@@ -155,6 +161,7 @@ private:
     [[nodiscard]] bool failed_long_ago(flight& f) const;
     void forget_what_was_mended(base::digest const& identity);
     [[nodiscard]] static bool is_withdrawn(flight& f);
+    [[nodiscard]] static bool is_waited_for(flight& f);
     template <class Fill>
     void count(Fill fill);
 
@@ -175,6 +182,9 @@ private:
         coordinator* to = nullptr;
         std::condition_variable left;
         int inside = 0;
+        // Nothing, where it is gone. Without the lock: what is done there may come back. stop() waits for it.
+        template <class Body>
+        void with_coordinator(Body body);
     };
     struct in_hand {
         explicit in_hand(coordinator& of) { back->to = &of; }

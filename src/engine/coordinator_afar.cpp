@@ -36,6 +36,11 @@ store::question coordinator::question_for(flight& f) const {
     return out;
 }
 
+bool coordinator::is_waited_for(flight& f) {
+    std::lock_guard const lock{f.mutex};
+    return f.how == priority::blocking;
+}
+
 void coordinator::look_further(flight_ptr const& f) {
     if (!f->asked_further) return compile(f);
     if (!is_shared(f->order)) {
@@ -47,15 +52,26 @@ void coordinator::look_further(flight_ptr const& f) {
     auto const question = question_for(*f);
     f->unhurried = question.how == store::urgency::nobody_waits;
     store_.ask(question, [back = hand().back, f](store::far_answer what) {
-        std::lock_guard const lock{back->mutex};
-        auto* const me = back->to;
-        if (me == nullptr) return;
-        auto const posted =
-            me->background().post([me, f, what = std::move(what)] { me->guarded(f, [&] { me->heard_of(f, what); }); });
-        if (!posted) me->finish(f, shutting_down(f->order.subject));
+        if (hand_over(*back, f, std::move(what))) return;
+        // Not with its lock: whoever is told may ask for more.
+        back->with_coordinator(
+            [&](coordinator& c) { c.guarded(f, [&] { c.finish(f, c.background().why_not(f->order.subject.name)); }); });
     });
     // Somebody may have come between the question and the mark.
-    if (question_for(*f).how == store::urgency::somebody_waits) hurry(f);
+    if (f->unhurried.load() && is_waited_for(*f)) hurry_later(f);
+}
+
+// False: there is no thread to hear of it. Where nobody is left nobody need.
+bool coordinator::hand_over(way_back& back, flight_ptr const& f, store::far_answer what) {
+    std::lock_guard const lock{back.mutex};
+    auto* const me = back.to;
+    return me == nullptr ||
+           me->background().post([me, f, what = std::move(what)] { me->guarded(f, [&] { me->heard_of(f, what); }); });
+}
+
+// On the thread that hears the answers: which of them is asked for next it may have changed by now.
+void coordinator::hurry_later(flight_ptr const& f) {
+    (void)background().post([this, f] { hurry(f); });
 }
 
 // The same question, by somebody who waits. It is not sent a second time, and its answer is the first one's; what it may bring is that
@@ -71,11 +87,7 @@ void coordinator::hurry(flight_ptr const& f) {
         if (!in_vain) return;
         if (what.late.empty()) what.late = "fleet-late";
         what.is_last = false;
-        std::lock_guard const lock{back->mutex};
-        auto* const me = back->to;
-        if (me == nullptr) return;
-        (void)me->background().post(
-            [me, f, what = std::move(what)] { me->guarded(f, [&] { me->heard_of(f, what); }); });
+        (void)hand_over(*back, f, std::move(what));
     });
 }
 
@@ -87,7 +99,7 @@ bool coordinator::take_from_afar(flight_ptr const& f, store::far_answer const& w
         return false;
     }
     if (f->decided.exchange(true)) return true;
-    store_.used(what.what, std::move(f->lead));
+    store_.used(what.what, take_lead(*f));
     count_hit(found.from);
     book_.obtained(f->line(), f->target, {found.from, found.what->compile_ms, found.what->image.size()});
     finish(f, obtained{std::move(found.what), found.from, f->watch.ms(), std::move(found.detail)});

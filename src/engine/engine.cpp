@@ -255,8 +255,7 @@ void ask(engine_detail::coordinator& with, order const& what,
 }  // namespace
 
 result<obtained> engine::state::ask_sync(order const& what, wait_options const& how) {
-    constexpr std::chrono::milliseconds for_ever = std::chrono::hours{24 * 365};
-    auto const until = base::clock::now() + std::min(how.deadline, for_ever);
+    auto const until = base::from_now(how.deadline);
     auto got = ask_once_sync(what, how, until);
     for (int n = 1; got.joined && n < most_joins && is_outdated(what, got.answer); ++n)
         got = ask_once_sync(what, how, until);
@@ -335,13 +334,18 @@ void engine::state::shut_down() noexcept {
         with = attached;
     }
     if (with) with->stop();
-    requests->stop();
+    // Of a thread that looks into a directory which hangs, or starts a driver which does. Where this is destroyed there is no way without it.
+    using std::chrono::milliseconds;
+    auto const patience = [this]() -> std::optional<base::time_point> {
+        if (!is_process) return std::nullopt;
+        return base::clock::now() + milliseconds{500};
+    };
+    requests->stop(patience());
     pool->stop();
     requests->abandon();
     if (with) with->join();
-    if (auto* const mine = loading.peek()) mine->stop();
+    if (auto* const mine = loading.peek()) mine->stop(patience());
     // A disk that is slow, because the machine is busy, is worth the wait: else the next process compiles it all again. One that hangs is not.
-    using std::chrono::milliseconds;
     auto const end = base::clock::now() + milliseconds{200};
     base::if_memory_allows([&] { store->finish(end, {.each = milliseconds{500}, .most = milliseconds{5000}}); });
     base::if_memory_allows([] { keep_what_files_were(base::clock::now() + milliseconds{300}); });
@@ -352,18 +356,15 @@ namespace {
 // The engine of a process is made once. A child of fork() makes one of its own, also where a thread that it does not have was just making
 // its parent's.
 struct process_maker {
-    std::uint64_t const generation;
     std::once_flag once{};
     engine* made = nullptr;
 
     [[nodiscard]] static process_maker& current() {
-        static constinit std::atomic<process_maker*> last{nullptr};
-        auto const generation = base::fork_generation();
-        auto* seen = last.load(std::memory_order_acquire);
-        if (seen != nullptr && seen->generation == generation) return *seen;
-        std::unique_ptr<process_maker> fresh{new process_maker{generation}};
-        if (!last.compare_exchange_strong(seen, fresh.get(), std::memory_order_acq_rel)) return *seen;
-        return *fresh.release();
+        using of_each_process = base::per_process<process_maker>;
+        static constinit base::made_once<of_each_process> all;
+        return all
+            .get([] { return std::make_unique<of_each_process>([] { return std::make_unique<process_maker>(); }); })
+            .get();
     }
 };
 
@@ -459,7 +460,7 @@ result<obtained> engine::link_sync(link_request const& what, wait_options how) {
 }
 
 bool engine::flush_sync(std::chrono::milliseconds deadline) {
-    auto const until = base::clock::now() + deadline;
+    auto const until = base::from_now(deadline);
     bool const settled = state_->store->flush(until).settled;
     keep_what_files_were(until);
     return settled;

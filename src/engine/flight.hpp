@@ -44,7 +44,6 @@ struct coordinator::flight {
     std::string const target;
     std::shared_ptr<pending<obtained>::state> answer;
     base::stopwatch watch;
-    store::flight lead;
     std::atomic<bool> missed{false};     // the first look found nothing
     found_artifact why;                  // and this is why
     bool asked_further = false;          // the miss is told when all have answered
@@ -70,6 +69,7 @@ struct coordinator::flight {
     bool running = false;    // a process has it
     bool withdrawn = false;  // by all who asked; no longer in the table
     std::optional<compile::worker_pool::ticket> ticket;
+    store::flight lead;      // of all processes of this machine
     store::claim_ptr claim;  // others wait for what is made here
     std::optional<base::time_point> failed_at;
     bool may_be_mended = false;  // it failed, and headers had a part in it
@@ -84,6 +84,20 @@ void coordinator::guarded(flight_ptr const& f, Body body) noexcept {
     } catch (std::exception const&) {
         finish(f, base::caught_error(f->order.subject.name));
     }
+}
+
+template <class Body>
+void coordinator::way_back::with_coordinator(Body body) {
+    coordinator* there = nullptr;
+    {
+        std::lock_guard const lock{mutex};
+        there = to;
+        if (there == nullptr) return;
+        ++inside;
+    }
+    base::if_memory_allows([&] { body(*there); });
+    std::lock_guard const lock{mutex};
+    if (--inside == 0) left.notify_all();
 }
 
 }  // namespace kiln::engine_detail

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <dlfcn.h>
+#include <optional>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -85,13 +86,16 @@ int close_socket(void*, int fd) noexcept {
 }  // namespace
 
 result<curl_api const*> load_curl() {
-    // fork() waits for this lock. It would not wait for a static that is being made, and the child would for ever. Never destroyed.
-    static auto& mutex = *new base::forkable_mutex;
-    static loaded_curl const* it = nullptr;
-    std::lock_guard const lock{mutex};
-    if (it == nullptr) it = new loaded_curl{load()};
-    if (!it->why.empty()) return fail(errc::not_found, "{}", it->why);
-    return &it->api;
+    struct only_one {
+        base::forkable_mutex mutex;  // fork() waits for it
+        std::optional<loaded_curl> it;
+    };
+    static constinit base::made_once<only_one> all;
+    auto& here = all.get([] { return std::make_unique<only_one>(); });
+    std::lock_guard const lock{here.mutex};
+    if (!here.it) here.it.emplace(load());
+    if (!here.it->why.empty()) return fail(errc::not_found, "{}", here.it->why);
+    return &here.it->api;
 }
 
 void close_in_children(curl_api const& a, curl_api::handle easy) {

@@ -407,14 +407,21 @@ remote_tier::condition remote_tier::examine() {
         out.round_trip_ms = watch.ms();
     }
     out.breaker_open = guard_.get().is_open();
-    auto const meet = std::make_shared<rendezvous<int>>();
-    if (s->loop.post([raw = s.get(), &out, meet] {
-            out.typical = raw->asks.waits().quantile(0.5);
-            out.slow = raw->asks.waits().quantile(0.95);
-            out.traffic = raw->made_of.bytes->counted();
-            meet->put(0);
-        }))
-        (void)meet->wait(base::time_point::max());
+    struct numbers {
+        std::chrono::nanoseconds typical, slow;
+        byte_server::traffic traffic;
+    };
+    auto const meet = std::make_shared<rendezvous<numbers>>();
+    bool const posted = s->loop.post([raw = s.get(), meet] {
+        auto const& waits = raw->asks.waits();
+        meet->put({waits.quantile(0.5), waits.quantile(0.95), raw->made_of.bytes->counted()});
+    });
+    // The thread may be held up by a file: a certificate on a disk that hangs.
+    if (auto const seen = posted ? meet->wait(base::clock::now() + most) : std::nullopt) {
+        out.typical = seen->typical;
+        out.slow = seen->slow;
+        out.traffic = seen->traffic;
+    }
     return out;
 }
 

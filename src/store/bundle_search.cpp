@@ -7,19 +7,10 @@
 
 #include <algorithm>
 #include <fcntl.h>
-#include <unistd.h>
 
 namespace kiln::store {
 
 namespace {
-
-std::string program_file() {
-    std::string path(4096, '\0');
-    auto const size = ::readlink("/proc/self/exe", path.data(), path.size());
-    if (size <= 0 || static_cast<std::size_t>(size) == path.size()) return {};
-    path.resize(static_cast<std::size_t>(size));
-    return path;
-}
 
 std::string reason_of(error const& why) {
     switch (why.code()) {
@@ -75,9 +66,9 @@ opened_bundles open_bundles(bundle_places const& places, event_outlet& events) {
             else refuse(reason_of(bundle.error()), bundle.error());
         }
     }
-    auto const program = places.beside_program ? program_file() : std::string{};
+    auto const program = places.beside_program ? base::program_file() : std::filesystem::path{};
     if (program.empty()) return out;
-    std::filesystem::path const file = program + ".kiln";
+    auto const file = std::filesystem::path{program} += ".kiln";
     auto bundle = open(file);
     // Nobody named it. Whoever could have put it there may not be whoever made the program, unless a signature says so.
     bool const is_believed = policy.what == signature_policy::need::trusted || base::belongs_to(program, file);

@@ -179,7 +179,7 @@ bool untyped_product::tuned() const noexcept { return state_->tuned.load(std::me
 
 bool untyped_product::wait_tuned_sync(std::chrono::milliseconds deadline) const {
     std::unique_lock lock{state_->mutex};
-    state_->changed.wait_for(lock, deadline, [&] { return state_->finished; });
+    state_->changed.wait_until(lock, base::from_now(deadline), [&] { return state_->finished; });
     return state_->kept != nullptr;
 }
 

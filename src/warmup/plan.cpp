@@ -56,7 +56,7 @@ void plan::prepare() const { (void)start(); }
 
 warm_report plan::ensure_warm(std::chrono::milliseconds deadline) const {
     base::stopwatch const watch;
-    auto const until = base::clock::now() + deadline;
+    auto const until = base::from_now(deadline);
     auto const& batch = start().internals();
     auto const by = batch->by.lock();
     if (!by) return gone(name_);

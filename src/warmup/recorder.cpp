@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "warmup/recorder.hpp"
 
+#include "base/own_file.hpp"
+
 #include <kiln/version.hpp>
 
 #include <ctime>
@@ -42,9 +44,8 @@ result<void> recorder::open() {
     }
     if (!made) return std::move(made).error();
     fd_ = *std::move(made);
-    std::error_code ignored;
     process_note const about{.version = std::string{kiln::version},
-                             .program = std::filesystem::read_symlink("/proc/self/exe", ignored).native(),
+                             .program = base::program_file().native(),
                              .pid = static_cast<std::uint64_t>(::getpid()),
                              .unix_seconds = static_cast<std::uint64_t>(std::time(nullptr))};
     auto first = encode_header();

@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-IDS = {"W": 12, "C": 12, "P": 10, "V": 12, "T": 4, "N": 8, "G": 10, "B": 6}
+IDS = {"W": 12, "C": 12, "P": 10, "V": 12, "T": 4, "N": 8, "G": 10, "R": 20, "B": 6}
 TEST = re.compile(r"\b(?:TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P)\(\s*(\w+),\s*(\w+)\)")
 
 

@@ -5,6 +5,7 @@
 #include "compile/elf.hpp"
 #include "compile/internal_names.hpp"
 #include "compile/open_hook.hpp"
+#include "cuda/nvrtc_api.hpp"
 #include "intercept/same_ptx.hpp"
 #include "intercept/shut_in.hpp"
 
@@ -207,10 +208,10 @@ std::string differences(foreign_answer const& made, foreign_answer const& kept) 
     return out;
 }
 
-// NVRTC has a cache of its own from 12.9 on, beside a driver: found there, nothing is made again.
+// Found in NVRTC's own cache, nothing is made again.
 std::vector<std::string> past_its_cache(std::vector<std::string> options) {
     auto const* const about = compiler_facts();
-    bool const has_cache = about != nullptr && std::pair{about->major, about->minor} >= std::pair{12, 9};
+    bool const has_cache = about != nullptr && cuda::has_nvrtc_cache(about->major, about->minor);
     auto const is_said = [](std::string_view o) { return o == "-no-cache" || o == "--no-cache"; };
     if (has_cache && std::ranges::none_of(options, is_said)) options.emplace_back("--no-cache");
     return options;

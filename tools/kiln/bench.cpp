@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Benchmarks are programs of their own: this finds them, and becomes the one asked for.
+#include "base/own_file.hpp"
 #include "command.hpp"
 
 #include <algorithm>
@@ -19,9 +20,8 @@ constexpr std::string_view remedy =
 
 // Beside this program, as in a build; in libexec, as installed.
 std::vector<std::filesystem::path> bench_folders() {
-    std::error_code failed;
-    auto const own = std::filesystem::canonical("/proc/self/exe", failed).parent_path();
-    if (failed) return {};
+    auto const own = base::program_file().parent_path();
+    if (own.empty()) return {};
     return {own, own.parent_path() / "libexec" / "kiln"};
 }
 

@@ -33,9 +33,9 @@ bool is_called(base::knob const& k, std::string name) {
 }
 
 result<std::vector<base::knob>> chosen(std::vector<std::string> const& names) {
-    auto const& all = base::knobs();
-    if (names.empty()) return all;
+    auto const all = base::knobs();
     std::vector<base::knob> out;
+    if (names.empty()) out.assign(all.begin(), all.end());
     for (auto const& name : names) {
         auto const at = std::ranges::find_if(all, [&](base::knob const& k) { return is_called(k, name); });
         if (at == all.end()) {

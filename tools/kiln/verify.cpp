@@ -64,11 +64,10 @@ void check_artifacts(store::bundle_tier& bundle, std::vector<finding>& bad) {
     }
 }
 
-// NVRTC keeps what it made since 12.9.
 bool has_own_cache(result<compile::tool> const& nvrtc) {
     if (!nvrtc) return false;
     auto const api = cuda::load_nvrtc(nvrtc->path);
-    return api && ((*api)->major > 12 || ((*api)->major == 12 && (*api)->minor >= 9));
+    return api && cuda::has_nvrtc_cache((*api)->major, (*api)->minor);
 }
 
 // Empty where the artifact was compiled anew to the same, but for names that NVRTC makes of time and process.

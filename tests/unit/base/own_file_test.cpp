@@ -37,6 +37,28 @@ TEST(own_file, is_not_what_the_program_was_called) {
     EXPECT_EQ(found, program);
 }
 
+// LD_LIBRARY_PATH=. and the like: the name means something else as soon as the program goes elsewhere.
+TEST(own_file, is_where_a_library_was_found_also_when_the_program_has_gone_elsewhere) {
+    auto const scratch = temporary_directory::make().value();
+    auto const before = fs::current_path();
+    auto const some = file_with(::dlsym(RTLD_DEFAULT, "gnu_get_libc_version")).parent_path() / "libm.so.6";
+    for (auto const* const folder : {"here", "there"}) {
+        make_directories(scratch.path() / folder).value();
+        fs::copy_file(fs::canonical(some), scratch.path() / folder / "library.so");
+    }
+    fs::current_path(scratch.path() / "here");
+    auto* const library = ::dlopen("./library.so", RTLD_NOW | RTLD_LOCAL);
+    fs::current_path(scratch.path() / "there");
+    auto const found = library == nullptr ? fs::path{} : file_with(::dlsym(library, "fdim"));
+    fs::remove(scratch.path() / "here" / "library.so");
+    auto const gone = library == nullptr ? fs::path{} : file_with(::dlsym(library, "fdim"));
+    fs::current_path(before);
+    ASSERT_NE(library, nullptr) << ::dlerror();
+    ::dlclose(library);
+    EXPECT_EQ(found, fs::canonical(scratch.path()) / "here" / "library.so");
+    EXPECT_EQ(gone, fs::path{}) << "nothing is in its place";
+}
+
 // Whoever finds something beside or above a program may have found what another user put there.
 TEST(own_file, belongs_to_us_where_nobody_else_could_have_put_it) {
     auto const scratch = temporary_directory::make().value();

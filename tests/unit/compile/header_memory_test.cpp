@@ -8,9 +8,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fcntl.h>
 #include <fstream>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -196,6 +198,36 @@ TEST_F(header_memory_test, a_settled_toolkit_is_looked_at_by_directory) {
     header_memory::question second{memory_};
     EXPECT_EQ(second.in_toolkit(directories, "stdio.h").value().get(), one.get()) << "the answer itself, kept";
     EXPECT_EQ(memory_.reads(), 1u);
+}
+
+// A static of a function would be one that the child waits for, for ever: the thread that was making it is not there.
+TEST(header_memory_of_the_process, may_be_asked_for_first_while_another_thread_forks) {
+    auto const waited_for = [](::pid_t child) {
+        int status = -1;
+        return ::waitpid(child, &status, 0) == child && status == 0;
+    };
+    for (int round = 0; round < 300; ++round) {
+        auto const parent = ::fork();
+        if (parent == 0) {
+            std::atomic<bool> begins{false};
+            std::thread asks{[&, round] {
+                while (!begins.load()) continue;
+                for (std::atomic<int> n{0}; n < 10 * round; ++n) continue;
+                (void)header_memory::process().reads();
+            }};
+            begins = true;
+            auto const child = ::fork();
+            if (child == 0) {
+                ::alarm(10);
+                (void)header_memory::process().reads();
+                ::_exit(0);
+            }
+            bool const has_ended = waited_for(child);
+            asks.join();
+            ::_exit(has_ended ? 0 : 1);
+        }
+        ASSERT_TRUE(waited_for(parent)) << "round " << round;
+    }
 }
 
 }  // namespace

@@ -144,6 +144,19 @@ TEST_F(remembered_contents, are_kept_as_soon_as_there_is_a_place_for_them) {
     EXPECT_FALSE(reads_all(later));
 }
 
+TEST_F(remembered_contents, are_nobodys_business_where_they_may_not_be_kept) {
+    EXPECT_TRUE(in_a_new_process([&] {
+        for (auto const& place : {fs::path{}, memory_}) {
+            remember_contents_in(place, memory_access::read_only);
+            if (!content_of(program_) || has_unkept_contents()) return false;
+        }
+        remember_contents_in(memory_, memory_access::read_write);
+        bool const may_now = has_unkept_contents();
+        keep_contents();
+        return may_now && !has_unkept_contents();
+    }));
+}
+
 TEST_F(remembered_contents, are_not_believed_where_others_can_write) {
     EXPECT_TRUE(reads_all(memory_));
     fs::permissions(memory_, fs::perms::others_write, fs::perm_options::add);

@@ -49,6 +49,33 @@ TEST(background_thread, what_it_never_runs_is_dropped_when_it_stops) {
     EXPECT_EQ(dropped.get_future().wait_for(std::chrono::seconds{0}), std::future_status::ready);
 }
 
+TEST(background_thread, a_task_may_be_what_stops_it) {
+    background_thread thread;
+    std::promise<void> stopped;
+    ASSERT_TRUE(thread.post([&] {
+        thread.stop();
+        stopped.set_value();
+    }));
+    stopped.get_future().get();
+    EXPECT_FALSE(thread.post([] {}));
+}
+
+TEST(background_thread, what_hangs_is_left_behind_where_there_is_a_deadline) {
+    std::promise<void> inside, go, over;
+    {
+        background_thread thread;
+        ASSERT_TRUE(thread.post([&, until = go.get_future().share()] {
+            inside.set_value();
+            until.wait();
+            over.set_value();
+        }));
+        inside.get_future().get();
+        thread.stop(base::clock::now() + std::chrono::milliseconds{20});
+    }
+    go.set_value();
+    over.get_future().get();
+}
+
 TEST(background_thread, what_is_due_later_waits_for_its_time_and_stopping_drops_it) {
     background_thread thread;
     std::promise<void> reached;

@@ -110,6 +110,11 @@ TEST_F(engine_test, a_toolkit_that_is_named_and_not_there_is_missed_when_a_compi
     }
 }
 
+TEST_F(engine_test, who_waits_for_ever_until_all_is_on_disk_waits) {
+    for (int n = 0; n < 8; ++n) ASSERT_TRUE(engine_.artifact_sync(unit_named(fmt::format("u{}", n)), sm90()));
+    EXPECT_TRUE(engine_.flush_sync(std::chrono::milliseconds::max()));
+}
+
 TEST_F(engine_test, a_link_of_nothing_is_refused) {
     auto const got = engine_.link_sync({.name = "empty", .target = sm90(), .inputs = {}});
     ASSERT_FALSE(got);

@@ -5,6 +5,7 @@
 #include "support/fake_fleet.hpp"
 
 #include <future>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -277,6 +278,46 @@ TEST_F(far_tiers, who_looks_again_and_again_is_one_who_waits) {
     second.then({});
     first.then({.hit = made_elsewhere(unit_named("u"))});
     EXPECT_TRUE(pending<obtained>{mine}.wait_sync(std::chrono::milliseconds::max()));
+}
+
+// No thread can be started while it lives: their stacks are larger than all memory.
+class without_threads {
+public:
+    without_threads() {
+        EXPECT_EQ(::pthread_getattr_default_np(&before_), 0);
+        ::pthread_attr_t huge;
+        ::pthread_attr_init(&huge);
+        ::pthread_attr_setstacksize(&huge, std::size_t{1} << 47);
+        EXPECT_EQ(::pthread_setattr_default_np(&huge), 0);
+        ::pthread_attr_destroy(&huge);
+    }
+    ~without_threads() {
+        ::pthread_setattr_default_np(&before_);
+        ::pthread_attr_destroy(&before_);
+    }
+    without_threads(without_threads const&) = delete;
+    without_threads& operator=(without_threads const&) = delete;
+
+private:
+    ::pthread_attr_t before_{};
+};
+
+TEST_F(far_tiers, an_answer_that_no_thread_can_hear_is_an_error_and_whoever_is_told_may_ask_for_more) {
+    auto const asked = ask(unit_named("u"), priority::blocking);
+    std::optional<pending<obtained>> more;
+    asked.then([&](result<obtained> const&) { more = ask(unit_named("v"), priority::blocking); });
+    {
+        without_threads const none;
+        far_->next().then({});
+    }
+    auto const got = asked.wait_sync(std::chrono::seconds{0});
+    ASSERT_FALSE(got);
+    EXPECT_EQ(got.error().code(), errc::io);
+    EXPECT_THAT(got.error().message(), HasSubstr("no thread could be started"));
+    ASSERT_TRUE(more);
+    far_->next().then({});
+    EXPECT_EQ(more->wait_sync().value().from, provenance::compiled);
+    EXPECT_THAT(compiler_.begun(), ElementsAre("v"));
 }
 
 TEST_F(far_tiers, who_waits_for_a_pending_before_it_is_known_what_for_is_not_forgotten) {

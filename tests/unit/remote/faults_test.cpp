@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults of servers, by the names of docs/faults.md: each is a miss within its budget, counted, and nothing of it is used.
 #include "remote/curl.hpp"
+#include "store/maintenance.hpp"
 #include "store/store.hpp"
 #include "support/remote_tiers.hpp"
 #include "support/store_entries.hpp"
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <future>
+#include <mutex>
 
 namespace kiln::remote {
 
@@ -97,6 +99,24 @@ TEST(remote_without_server, R1_a_server_that_never_answers_costs_a_quarter_of_a_
     EXPECT_EQ(first.what.late, "fleet-late");
     EXPECT_LE(first.ms, 250 + slack_ms);
     EXPECT_LE(first_answer(*t, question_of(*e)).ms, 10);
+}
+
+TEST(remote_without_server, R1_who_examines_a_remote_whose_thread_is_held_up_is_not) {
+    std::promise<void> held, go;
+    std::once_flag once;
+    test::fault_proxy const silent{0};
+    auto const t = fault_tier(silent.redis(), "trust=server patience=1ms connect-timeout=100ms timeout=100ms");
+    auto const e = entry_of(1);
+    t->ask(question_of(*e), [&, until = go.get_future().share()](store::answer const&) {
+        std::call_once(once, [&] { held.set_value(); });
+        until.wait();
+    });
+    held.get_future().get();
+    auto seen = std::async(std::launch::async, [&] { return t->examine(); });
+    bool const came_back = seen.wait_for(std::chrono::seconds{10}) == std::future_status::ready;
+    go.set_value();
+    EXPECT_TRUE(came_back);
+    EXPECT_TRUE(seen.get().why);
 }
 
 TEST_F(remote_faults, R1_patience_is_kept_and_the_answer_still_comes) {
@@ -286,6 +306,43 @@ TEST_F(remote_faults, R4_what_is_not_believed_is_a_miss_also_for_who_only_reads)
     EXPECT_FALSE(got.hit);
     EXPECT_EQ(got.why, miss::not_signed);
     EXPECT_LT(t->examine().traffic.requests, 20u) << "and it does not ask again and again";
+}
+
+// Sound, and nobody who is believed says so.
+TEST_F(remote_faults, R3_what_nobody_signed_is_rejected_told_and_reaches_no_disk) {
+    put(entry);
+    auto const scratch = base::temporary_directory::make("kiln-unsigned").value();
+    auto const key = (scratch.path() / "k.pub").native();
+    base::replace_file(key, base::as_bytes(store::private_key::generate().value().public_half().pem())).value();
+    store::store_options o;
+    o.disk = store::disk_options{.root = scratch.path() / "cache"};
+    event_log log;
+    store::store all{o, log};
+    all.add_tier(fault_tier(server->url(), "keys=" + key + " read-only", &log));
+    auto const got = all.find(entry->about.at, expected_of(*entry));
+    EXPECT_FALSE(got.hit);
+    EXPECT_EQ(got.why, miss::not_signed);
+    ASSERT_TRUE(all.flush(base::clock::now() + std::chrono::seconds{10}));
+    EXPECT_TRUE(store::maintenance{scratch.path() / "cache"}.list().value().empty());
+    EXPECT_EQ(log.count(event_kind::rejected), 1u);
+    EXPECT_EQ(all.counts().rejected.at("unsigned"), 1u);
+}
+
+TEST_F(remote_faults, R18_two_releases_of_one_request_with_other_headers_both_hit_and_neither_replaces_the_other) {
+    auto const older = entry_of(2), newer = entry_of(3);
+    ASSERT_EQ(older->about.at.request, newer->about.at.request);
+    for (std::uint64_t const uploads : {1u, 0u}) {
+        for (auto const& e : {older, newer}) {
+            auto const t = fault_tier(server->url(), "trust=server");
+            ASSERT_TRUE(t->put(e).value().kept);
+            EXPECT_EQ(t->take_counts().fleet["uploads"], uploads) << e->about.name;
+        }
+        for (auto const& e : {older, newer}) {
+            auto const got = fault_tier(server->url(), "trust=server")->find(e->about.at, expected_of(*e)).value();
+            ASSERT_TRUE(got.hit) << e->about.name;
+            EXPECT_EQ(got.hit->payload, e->payload);
+        }
+    }
 }
 
 // Before, the breaker opened for everything, and the hash stayed.

@@ -140,7 +140,8 @@ TEST_F(placing, what_a_plan_is_waited_for_goes_before_what_is_only_planned) {
     };
     EXPECT_FALSE(mine.ensure_warm(std::chrono::milliseconds{0}));
     EXPECT_FALSE(raised()) << "nobody waits";
-    auto warm = std::async(std::launch::async, [&] { return bool{mine.ensure_warm(std::chrono::minutes{1})}; });
+    auto const for_ever = std::chrono::milliseconds::max();
+    auto warm = std::async(std::launch::async, [&] { return bool{mine.ensure_warm(for_ever)}; });
     while (!raised()) std::this_thread::yield();
     // Told before it is done; the second time it is done.
     auto const order = engine_.internals().order_for(unit_named("mine"), sm90()).value();
