@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <future>
 #include <sys/wait.h>
@@ -20,6 +21,7 @@ protected:
     // A child with an engine of its own, and as waitpid gives it how it ended.
     template <class Program>
     int run(Program program) {
+        std::fflush(nullptr);  // or it is written once more
         auto const child = ::fork();
         if (child == 0) {
             ::alarm(60);
