@@ -64,6 +64,15 @@ for t in threads: t.join()
     check(stats["blocked"] == 1 + len(joined) and stats["served_without_waiting"] == 2 - len(joined), "kiln cache stats", stats)
 
 
+def worker_at_work(child):
+    """The process that compiles for a program under this `kiln run`."""
+    worker = None
+    while worker is None and child.poll() is None:
+        worker = next((c for c in children_of(child.pid) if name_of(c) in ("kiln-worker", "kiln-foreign-wo") and "libnvrtc-builtins" in maps_of(c)), None)
+    check(worker is not None, "a worker was at work")
+    return int(worker)
+
+
 @test
 def misses_go_to_workers():
     want, _ = one(700, kiln=False)
@@ -84,11 +93,7 @@ def misses_go_to_workers():
     program = [PYTHON, SCRATCH / "one.py", NVRTC, LONG % 720, "-arch=sm_90"]
     child = subprocess.Popen([CLI, "run", "--", *program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                              env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
-    worker = None
-    while worker is None and child.poll() is None:
-        worker = next((c for c in children_of(child.pid) if name_of(c) in ("kiln-worker", "kiln-foreign-wo") and "libnvrtc-builtins" in maps_of(c)), None)
-    check(worker is not None, "a worker was at work")
-    os.kill(int(worker), signal.SIGKILL)
+    os.kill(worker_at_work(child), signal.SIGKILL)
     out, said = child.communicate(timeout=200)
     got = json.loads(out)
     check(got["status"] == 0 and got["loaded"] and " 1 made" in said, "a killed worker costs time alone", got, said)
@@ -96,11 +101,7 @@ def misses_go_to_workers():
     program[3] = LONG % 721
     child = subprocess.Popen([CLI, "run", "--", *program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                              env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
-    worker = None
-    while worker is None and child.poll() is None:
-        worker = next((c for c in children_of(child.pid) if "libnvrtc-builtins" in maps_of(c)), None)
-    check(worker is not None, "a worker was at work")
-    os.kill(int(worker), signal.SIGSTOP)
+    os.kill(worker_at_work(child), signal.SIGSTOP)
     out, said = child.communicate(timeout=200)
     check(json.loads(out)["status"] == 0 and " 1 made" in said, "a stopped worker costs time alone", out, said)
     # A program that is killed in the middle, while kiln run goes on: its worker ends with it.
@@ -148,6 +149,23 @@ print(first, second, grown(), all(map(still, mine, about)), len(ours) > 0 and se
     for kind in ("files", "sockets"):
         done = under(PYTHON, SCRATCH / "closer.py", NVRTC, kind, SCRATCH / "mine")
         check(done.stdout == "0 0 0 True True\n", f"{kind} of the program are its own", done.stdout, done.stderr)
+
+
+@test
+def timers_of_the_program_do_not_make_it_wait():
+    """Signals that end its waits early, again and again, do not keep it from giving up on who does not answer."""
+    write("timed.py", "import atexit, os, signal, sys\nsignal.signal(signal.SIGALRM, lambda *_: None)\nsignal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)\n"
+          "if sys.argv.pop(1) == 'stops kiln run':\n    os.kill(os.getppid(), signal.SIGSTOP)\n    atexit.register(os.kill, os.getppid(), signal.SIGCONT)\n" + (SCRATCH / "one.py").read_text())
+    for number, whom in enumerate(("stops kiln run", "its worker is stopped")):
+        words = [PYTHON, SCRATCH / "timed.py", whom, NVRTC, LONG % (730 + number), "-arch=sm_90"]
+        child = subprocess.Popen([CLI, "run", "--", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
+        try:
+            if number == 1:
+                os.kill(worker_at_work(child), signal.SIGSTOP)
+            out, said = child.communicate(timeout=100)
+        finally:
+            child.kill()
+        check(json.loads(out)["status"] == 0 and " 1 made" in said, whom, out, said)
 
 
 @test
