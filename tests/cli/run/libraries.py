@@ -252,6 +252,20 @@ def a_compiler_that_was_closed_is_not_touched():
 
 
 @test
+def a_compiler_that_cannot_be_opened_leaves_nothing():
+    """What was opened for it, each time in vain, goes with it."""
+    made = opens_and_closes()
+    if made is None:
+        return
+    place = SCRATCH / "opens/vain"
+    place.mkdir()
+    for file in (NVRTC, *NVRTC.parent.glob("libnvrtc-builtins.so.*")):
+        shutil.copy(os.path.realpath(file), place / file.name)
+    done = under(made[0], f"o1:{place}/{NVRTC.name}", f"s:rm {place}/{NVRTC.name}", "v1", "v1", f"s:rm {place}/*", "x1", "z", LD_LIBRARY_PATH=place)
+    check(done.stdout.splitlines()[-2:] == ["closed 0", "held 0"] and "version 0" not in done.stdout, "nothing is held", done)
+
+
+@test
 def one_file_is_one_library():
     """Served or left alone, by whatever names it is opened: what one makes the other could not read."""
     made = opens_and_closes()
