@@ -363,4 +363,62 @@ int main(int count, char** v) {
     check(done.returncode == 0 and done.stdout in ("", "1 in the compiler\n"), "every child comes to an end", done.stdout, done.stderr)
 
 
+# A plugin that compiles as it is loaded, while another thread compiles: the loader's lock is then the plugin's.
+PLUGIN = r"""
+#include <stdio.h>
+#include <stdlib.h>
+int nvrtcCreateProgram(void**, char const*, char const*, int, void*, void*); int nvrtcCompileProgram(void*, int, char const**); int nvrtcDestroyProgram(void**);
+static void compile(char const* salt, int number) {
+    char text[200]; void* p = 0; char const* options[] = {"-arch=sm_90"};
+    sprintf(text, "extern \"C\" __global__ void p(int* a) { *a = %d; }\n// %s", number, salt);
+    int const created = nvrtcCreateProgram(&p, text, "p.cu", 0, 0, 0), made = nvrtcCompileProgram(p, 1, options);
+    if (created || made || nvrtcDestroyProgram(&p)) { printf("not compiled: %d %d\n", created, made); abort(); }
+}
+#ifdef PLUGIN
+__attribute__((constructor)) static void loaded(void) { compile(getenv("SALT"), atoi(getenv("NUMBER"))); }
+#else
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <unistd.h>
+static char const* salt;
+static atomic_int stop, done;
+static void* busy(void* none) { for (int number = 1000; !stop; ++number, ++done) compile(salt, number); return 0; }
+int main(int count, char** words) {
+    salt = words[2]; setenv("SALT", salt, 1); alarm(atoi(words[3]));
+    compile(salt, 0);
+    pthread_t thread; pthread_create(&thread, 0, busy, 0);
+    for (int number = 1; number <= 20; ++number) {
+        char text[20]; sprintf(text, "%d", number); setenv("NUMBER", text, 1);
+        int const before = done; while (done == before) sched_yield();  // it is at work
+        void* const h = dlopen(words[1], RTLD_NOW); if (!h) return 3;
+        dlclose(h);
+    }
+    stop = 1; pthread_join(thread, 0); puts("the end");
+    return 0;
+}
+#endif
+"""
+
+
+@test
+def plugins_that_compile_as_they_are_loaded():
+    """They have the loader's lock meanwhile: nobody who is waited for may want that."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return
+    source = write("plugin.c", PLUGIN)
+    linked = [str(NVRTC), f"-Wl,-rpath,{NVRTC.parent}"]
+    subprocess.run([compiler, "-w", "-pthread", "-o", SCRATCH / "loads", source, *linked, "-ldl"], check=True)
+    subprocess.run([compiler, "-w", "-shared", "-fPIC", "-DPLUGIN", "-o", SCRATCH / "plugin.so", source, *linked], check=True)
+    words = [SCRATCH / "loads", SCRATCH / "plugin.so"]
+    if bare(*words, "alone", 30, status=None).stdout != "the end\n":
+        print("not tried: this compiler needs the loader itself")
+        return
+    for settings in ({"KILN_WORKERS": "0"}, {}):
+        done = under(*words, f"{settings}", 100, status=None, **settings)
+        check((done.returncode, done.stdout) == (0, "the end\n"), "all are loaded", settings, done)
+
+
 run_tests()
