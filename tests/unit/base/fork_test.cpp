@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <future>
+#include <optional>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -75,13 +76,14 @@ TEST(fork_test, forks_and_users_of_libraries_do_not_keep_each_other) {
 // The loader has locks of its own: who keeps fork() away and waits for them must not be waited for by who has them.
 TEST(fork_test, who_keeps_fork_away_keeps_nobody_else_waiting) {
     std::promise<void> other_is_in;
-    no_fork_meanwhile const mine;
+    std::optional<no_fork_meanwhile> mine{std::in_place};
     std::thread other{[&] {
         no_fork_meanwhile const its;
         other_is_in.set_value();
     }};
     auto const came = other_is_in.get_future().wait_for(std::chrono::seconds{10});
     EXPECT_EQ(came, std::future_status::ready);
+    if (came != std::future_status::ready) mine.reset();
     // The thread itself may fork, and so may its child.
     other.join();
     auto const child = ::fork();
