@@ -21,8 +21,43 @@ constinit thread_local bool holds_gate = false;
 constinit thread_local int held = 0;  // forkable mutexes, by this thread
 }  // namespace
 
+// Kept by any number of threads, who do not wait for one another: the loader may call a library that is just being loaded, whose thread has the
+// loader's lock, while another thread keeps this and waits for that lock.
+class fork_gate {
+public:
+    void keep() noexcept {
+        for (auto now = state_.load();;) {
+            if (now == forking) {
+                state_.wait(now);
+                now = state_.load();
+            } else if (state_.compare_exchange_weak(now, now + 1)) return;
+        }
+    }
+    void let_go() noexcept { state_.fetch_sub(1); }
+
+    // By the thread that forks, which may keep it itself (1) or not (0): as soon as no other does. A thread that loads a library may wait for one
+    // whose library forks while it is loaded: nobody waits for ever.
+    [[nodiscard]] bool close(int mine) noexcept {
+        auto const end = clock::now() + std::chrono::seconds{2};
+        for (int now = mine; !state_.compare_exchange_strong(now, forking); now = mine) {
+            if (clock::now() >= end) return false;
+            std::this_thread::sleep_for(std::chrono::microseconds{100});
+        }
+        return true;
+    }
+    // In a child nobody else keeps it.
+    void open(int mine) noexcept {
+        state_.store(mine);
+        state_.notify_all();
+    }
+
+private:
+    static constexpr int forking = -1;
+    std::atomic<int> state_{0};  // how many keep it
+};
+
 struct fork_registry {
-    std::mutex gate;  // before list_mutex
+    fork_gate gate;
     std::mutex list_mutex;
     forkable_mutex* first = nullptr;
     std::atomic<std::uint64_t> generation{0};
@@ -33,30 +68,21 @@ struct fork_registry {
     static fork_registry& get() noexcept { return all; }
     static fork_registry all;
 
-    bool is_gate_taken = false;  // by the thread that forks
+    bool is_gate_closed = false;  // by the thread that forks
 
-    // A thread that loads a library may wait for one whose library forks while it is loaded: nobody waits for ever.
-    [[nodiscard]] bool take_gate() noexcept {
-        auto const end = clock::now() + std::chrono::seconds{2};
-        while (!gate.try_lock()) {
-            if (clock::now() >= end) return false;
-            std::this_thread::sleep_for(std::chrono::microseconds{100});
-        }
-        return true;
-    }
     void before() noexcept {
         // First: they may ask for our locks where they are.
         wait_for_library_users();
-        bool const taken = !holds_gate && take_gate();
+        bool const closed = gate.close(holds_gate ? 1 : 0);
         list_mutex.lock();
-        is_gate_taken = taken;
+        is_gate_closed = closed;
         for (auto* m = first; m != nullptr; m = m->next_) m->mutex_.lock();
     }
     void after() noexcept {
         for (auto* m = first; m != nullptr; m = m->next_) m->mutex_.unlock();
-        bool const taken = is_gate_taken;
+        bool const closed = is_gate_closed;
         list_mutex.unlock();
-        if (taken) gate.unlock();
+        if (closed) gate.open(holds_gate ? 1 : 0);
         let_library_users_go_on();
     }
     void in_child() noexcept {
@@ -65,7 +91,7 @@ struct fork_registry {
         for (auto& slot : descriptors) {
             if (int const kept = slot.exchange(0); kept > 0) ::close(kept - 1);
         }
-        if (!is_gate_taken && !holds_gate) std::construct_at(&gate);  // a thread that is not here has it
+        is_gate_closed = true;  // whoever kept it open is not here
         after();
     }
 
@@ -123,13 +149,13 @@ bool forkable_mutex::try_lock() {
 no_fork_meanwhile::no_fork_meanwhile() noexcept : is_first_{!holds_gate} {
     if (!is_first_) return;
     assert(held == 0);
-    fork_registry::get().gate.lock();
+    fork_registry::get().gate.keep();
     holds_gate = true;
 }
 no_fork_meanwhile::~no_fork_meanwhile() {
     if (!is_first_) return;
     holds_gate = false;
-    fork_registry::get().gate.unlock();
+    fork_registry::get().gate.let_go();
 }
 
 bool keeps_fork_away() noexcept { return holds_gate || held > 0; }

@@ -58,7 +58,7 @@ private:
 };
 
 // While there is one, fork() in other threads waits: for the making of what a child would find half made, statics of functions above all.
-// Not while waiting for anybody else, and before any forkable_mutex.
+// Not while waiting for anybody else, and before any forkable_mutex. Any number of threads may have one: they do not wait for each other.
 class no_fork_meanwhile {
 public:
     no_fork_meanwhile() noexcept;

@@ -24,6 +24,7 @@ constexpr char const* loaders_list = "/etc/ld.so.cache";
 // Of a handle that is closed again.
 fs::path path_behind(void* handle) {
     if (handle == nullptr) return {};
+    base::loader_use const use;
     ::link_map* map = nullptr;
     bool const known = ::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr;
     fs::path out = known ? map->l_name : "";

@@ -88,13 +88,25 @@ opened_compiler open_unseen(std::string const& path, base::file_state const& fil
     return {base::load_library((what.directory + spelling_of(file) + what.file).c_str(), RTLD_NOW | RTLD_LOCAL)};
 }
 
+void close_compiler(opened_compiler const& opened) {
+    if (opened.handle != nullptr) compile::forget_hooks(opened.handle);
+    base::loader_use const use;
+    if (opened.handle != nullptr) ::dlclose(opened.handle);
+    for (auto* const one : opened.others) {
+        if (one != nullptr) ::dlclose(one);
+    }
+}
+
 opened_compiler open_compiler(std::string const& path, std::string_view toolchain) {
     auto const what = parts_of(path);
     auto others = what.is_nvrtc() ? open_builtins_of(path, toolchain) : std::vector<void*>{};
     base::file_look about;
     if (base::look_at(path.c_str(), about) != 0) about = {};
     auto* const handle = open_unseen(path, about.state).handle;
-    if (handle == nullptr) return {.others = std::move(others)};
+    if (handle == nullptr) {
+        close_compiler({.others = std::move(others)});
+        return {};
+    }
     bool const hooked = !what.is_nvrtc() || compile::hook_opens(handle);
     auto* const known = [&] {
         base::loader_use const use;
@@ -105,15 +117,6 @@ opened_compiler open_compiler(std::string const& path, std::string_view toolchai
         loaded && !toolchain.empty() && toolchain.starts_with(fmt::format("{} {}", what.file, loaded->build_id));
     // Its built-ins have no build id: they may have been replaced before they were opened.
     return {handle, hooked && is_meant && toolchain_of(path) == toolchain, std::move(others)};
-}
-
-void close_compiler(opened_compiler const& opened) {
-    if (opened.handle != nullptr) compile::forget_hooks(opened.handle);
-    base::loader_use const use;
-    if (opened.handle != nullptr) ::dlclose(opened.handle);
-    for (auto* const one : opened.others) {
-        if (one != nullptr) ::dlclose(one);
-    }
 }
 
 }  // namespace kiln::intercept

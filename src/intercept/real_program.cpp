@@ -137,6 +137,7 @@ foreign_product compile_watched(real_program& fresh, foreign_program const& aske
     if (!watch.objection().empty()) return unusable(watch.objection());
     int status = fresh.create(asked, call.name, {});
     if (status == 0) {
+        fresh.find_compiler();
         watch.begin(compile_watch::calls::nobody);
         status = fresh.compile(call.options);
     }

@@ -44,6 +44,8 @@ public:
     [[nodiscard]] int create(foreign_program const& asked, std::optional<std::string> const& name,
                              flow_callback const& watcher);
     [[nodiscard]] int compile(std::vector<std::string> const& options);
+    // So that compile() has nothing to look for: others may be waiting for this thread then.
+    void find_compiler() { (void)library_.symbol("nvrtcCompileProgram"); }
     // The same, where nobody watches.
     [[nodiscard]] int compile_alone(std::vector<std::string> const& options);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "intercept/worker_line.hpp"
 
+#include "base/clock.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -16,10 +18,24 @@ namespace kiln::intercept {
 
 namespace {
 
+using namespace std::chrono_literals;
+
 // Whoever listens says hello at once, unless somebody stopped it.
-constexpr int patience_s = 10;
+constexpr std::chrono::seconds patience = 10s;
 // How often a silent worker is looked at, and how often in vain before nobody waits for it any longer.
-constexpr int look_ms = 2000, most_looks = 5;
+constexpr auto between_looks = 2s;
+constexpr int most_looks = 5;
+
+// False: nothing came until then. The program may have a timer, whose signals end every wait early, again and again.
+bool is_readable(int fd, base::time_point end) {
+    for (;;) {
+        auto const left = std::chrono::ceil<std::chrono::milliseconds>(end - base::clock::now());
+        ::pollfd one{fd, POLLIN, 0};
+        int const ready = ::poll(&one, 1, static_cast<int>(std::max<std::int64_t>(0, left.count())));
+        if (ready > 0 || (ready < 0 && errno != EINTR)) return true;  // to be read, or to be told what is wrong
+        if (ready == 0) return false;
+    }
+}
 
 struct pulse {
     char state = '?';
@@ -88,10 +104,8 @@ struct worker_line::connection {
     [[nodiscard]] bool is_answered() const {
         worker_watch watch{worker};
         for (;;) {
-            ::pollfd answer{fd, POLLIN, 0};
-            int const ready = ::poll(&answer, 1, look_ms);
-            if (ready > 0 || (ready < 0 && errno != EINTR)) return true;
-            if (ready == 0 && watch.is_given_up()) return false;
+            if (is_readable(fd, base::clock::now() + between_looks)) return true;
+            if (watch.is_given_up()) return false;
         }
     }
 
@@ -127,18 +141,20 @@ worker_line::attempt worker_line::connect(busy what) {
     out->device = about.st_dev;
     out->inode = about.st_ino;
     out->owner = ::getpid();
-    ::timeval const patience{patience_s, 0};
-    (void)!::setsockopt(out->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    // Of one that was stopped in the middle of what it says, too.
+    ::timeval const longest{patience.count(), 0};
+    for (int const way : {SO_SNDTIMEO, SO_RCVTIMEO})
+        (void)!::setsockopt(out->fd, SOL_SOCKET, way, &longest, sizeof longest);
     // A socket with a name, whichever, says that the caller has nothing else.
     ::sockaddr_un any{};
     any.sun_family = AF_UNIX;
     if (what == busy::wait) (void)!::bind(out->fd, reinterpret_cast<::sockaddr const*>(&any), sizeof any.sun_family);
+    auto const end = base::clock::now() + patience;
     int connected = -1;
     do connected = ::connect(out->fd, reinterpret_cast<::sockaddr const*>(&to), sizeof to);
-    while (connected != 0 && errno == EINTR);
+    while (connected != 0 && errno == EINTR && base::clock::now() < end);
     if (connected != 0) return {};
-    ::pollfd hello_comes{out->fd, POLLIN, 0};
-    if (::poll(&hello_comes, 1, patience_s * 1000) == 0) {
+    if (!is_readable(out->fd, end)) {
         nobody_answers_.store(true);
         return {};
     }
@@ -153,12 +169,12 @@ worker_line::attempt worker_line::connect(busy what) {
 
 // Whoever has all the workers does not tell when one is free: it is asked again and again.
 std::shared_ptr<worker_line::connection> worker_line::connect_or_wait(busy what) {
-    constexpr auto pause = std::chrono::milliseconds{20};
-    constexpr auto patience = std::chrono::minutes{1};
-    auto const end = std::chrono::steady_clock::now() + patience;
+    constexpr auto pause = 20ms;
+    constexpr auto longest = 1min;
+    auto const end = base::clock::now() + longest;
     for (;;) {
         auto [line, is_busy] = connect(what);
-        if (line || !is_busy || what == busy::give_up || std::chrono::steady_clock::now() > end) return line;
+        if (line || !is_busy || what == busy::give_up || base::clock::now() > end) return line;
         std::this_thread::sleep_for(pause);
     }
 }

@@ -5,6 +5,7 @@
 #include "base/load_library.hpp"
 #include "base/quiet_thread.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <dlfcn.h>
 #include <sys/syscall.h>
@@ -68,10 +69,16 @@ namespace {
 // glibc counts the threads of a process, and calls exit() when the last of them ends. In what that calls there is none by this count, so that one
 // more would be the last again: with its end the process would end, in the middle of who called us. False where glibc does not tell (before 2.34).
 bool has_the_last_thread_ended() {
-    base::loader_use const use;
-    auto const* const threads =
-        static_cast<unsigned const*>(::dlvsym(RTLD_DEFAULT, "__nptl_nthreads", "GLIBC_PRIVATE"));
-    return threads != nullptr && __atomic_load_n(threads, __ATOMIC_ACQUIRE) == 0;
+    static constinit std::atomic<bool> is_looked_for{false};
+    static constinit std::atomic<unsigned const*> threads{nullptr};
+    // Once: others may be waiting for this thread by now, and the loader's lock may be theirs.
+    if (!is_looked_for.load()) {
+        base::loader_use const use;
+        threads.store(static_cast<unsigned const*>(::dlvsym(RTLD_DEFAULT, "__nptl_nthreads", "GLIBC_PRIVATE")));
+        is_looked_for.store(true);
+    }
+    auto const* const count = threads.load();
+    return count != nullptr && __atomic_load_n(count, __ATOMIC_ACQUIRE) == 0;
 }
 
 }  // namespace

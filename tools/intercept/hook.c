@@ -28,19 +28,13 @@
 // Whatever is not as expected (an unknown soname, an export the stand-in lacks, no place to write) leaves the library alone, and
 // a line in the log of the run says so.
 #define _GNU_SOURCE
-#include "image.h"
+#include "forms.h"
 #include "intercept/filters.h"
+#include "kept_file.h"
 #include "loaded.h"
 
-#define MOST_PATH 512
 #define MOST_NAME 4096  // that the kernel takes
 #define MOST_KNOWN 64
-
-// What the bridge is built with; see bridge.c and CMakeLists.txt. Values are shorter and end in a zero.
-#define RUNPATH_MARK "/KILN_RUNPATH_"
-#define NEEDED_MARK "KILN_NEEDED_"
-#define NEEDED_ROOM 100
-#define SLOTS_MARK "KILN_SLOTS_"
 
 // Where a stand-in keeps the path of its real library, and how it opens that; see standin.cpp and compiler_library.cpp.
 #define REAL_PATH_MARK "KILN_REAL_PATH_"
@@ -84,17 +78,13 @@ struct known {
     char id[20];
     unsigned char* bridge;  // filled in; null: not yet
     size_t bridge_bytes;
-    uint64_t slots;            // where in the bridge its jumps lead
-    size_t count;              // of them
-    uint64_t note;             // where in the copy the real path goes
+    struct joints joints;      // of the two
     struct link_map* standin;  // where it is loaded
     struct link_map* front;    // the bridge, where that is loaded
     int is_in_place;           // the loader finds the bridge by the real file
     int bridges;               // loaded
     int plain;                 // times that it is loaded as it is
     int was_plain;             // it was once: what it made the program may have still
-    uint64_t at_exit;          // where in the copy its library's calls of __cxa_atexit() go,
-    uint64_t finalize;         // and those of __cxa_finalize()
     void* symbols;             // of the library, as the loader was given them; null: it has its own
     size_t symbol_bytes;
 };
@@ -115,156 +105,6 @@ static char const* why_left;             // the file that was asked for last, if
 static int has_program;                  // its object is known
 static int is_ending;                    // the process: nothing is taken from anybody any more
 
-static uint64_t mixed(uint64_t h, void const* data, size_t bytes) {
-    for (unsigned char const* c = data; bytes--; ++c) h = (h ^ *c) * 1099511628211u;
-    return h;
-}
-
-static int write_whole(int fd, unsigned char const* data, size_t bytes) {
-    while (bytes) {
-        long const n = bare_write(fd, data, bytes);
-        if (n <= 0) return 0;
-        data += n;
-        bytes -= (size_t)n;
-    }
-    return 1;
-}
-
-// The file appears whole or not at all, and not where nothing may be executed. In every container a process has the same number:
-// what one that was killed has left must not stand in the way of all that follow.
-static int publish(char const* path, unsigned char const* data, size_t bytes) {
-    static char part[MOST_PATH + 32];
-    char process[17];
-    uint64_t const who[] = {bare_getpid(), (uintptr_t)process, (uintptr_t)templates};  // where things lie is another place each time
-    write_hex(process, mixed(14695981039346656037u, who, sizeof who));
-    if (bytes > bare_largest_file()) return 0;  // a limit of the program's, and a signal that would end it
-    if (!join(part, sizeof part, path, ".", process, ".part", (char*)0)) return 0;
-    int const fd = bare_open(part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
-    if (fd < 0) return 0;
-    void* const trial = write_whole(fd, data, bytes) ? bare_map(4096, PROT_READ | PROT_EXEC, fd) : 0;
-    if (trial) bare_unmap(trial, 4096);
-    bare_close(fd);
-    int const good = trial && bare_rename(part, path);
-    if (!good) bare_unlink(part);
-    return good;
-}
-
-// Whether that file is there already, byte by byte: one that was damaged, or torn by a loss of power, would end the program.
-static int is_there(char const* path, unsigned char const* data, size_t bytes) {
-    struct image kept;
-    int const same = map_file(&kept, path) && kept.size == bytes && kept.about.st_uid == bare_geteuid() && is_equal(kept.bytes, data, bytes);
-    unmap(&kept);
-    return same;
-}
-
-static int keep(char const* path, unsigned char const* data, size_t bytes) {
-    return is_there(path, data, bytes) || publish(path, data, bytes);
-}
-
-static int exists(char const* path) {
-    struct stat about;
-    return bare_stat(path, &about);
-}
-
-// Overwrites what stands at the mark; there is room for `room` characters.
-static int fill_in(unsigned char* data, size_t bytes, char const* mark, size_t room, char const* value) {
-    size_t const length = length_of(value);
-    unsigned char* const at = find_in(data, bytes, mark);
-    if (!at || length >= room) return 0;
-    memcpy(at, value, length + 1);
-    return 1;
-}
-
-// The template, without functions that anybody finds, and without a name. Null, or why there is none.
-static char const* make_copy(struct known const* k, struct image* template) {
-    for (size_t n = 0; n < template->count; ++n) {
-        char* const name = function_name(template, n);
-        if (name) *name = '\1';
-    }
-    Elf64_Dyn* const soname = entry_of(template, DT_SONAME);
-    if (soname) soname->d_un.d_val = 0;
-    return keep(k->copy, template->bytes, template->size) ? 0 : "there is no place for its stand-in";
-}
-
-static uint32_t elf_hash(char const* name) {
-    uint32_t h = 0;
-    for (; *name; ++name) {
-        h = (h << 4) + (unsigned char)*name;
-        h = (h ^ ((h >> 24) & 0xf0)) & 0x0fffffff;
-    }
-    return h;
-}
-
-// Every version that the bridge defines is called as the soname is.
-static int name_versions(struct image const* bridge, char const* soname) {
-    Elf64_Dyn const* const at = entry_of(bridge, DT_VERDEF);
-    Elf64_Verdef* one = at ? at_address(bridge, at->d_un.d_ptr) : 0;
-    while (holds(bridge, one, sizeof *one)) {
-        Elf64_Verdaux* const name = (void*)((char*)one + one->vd_aux);
-        if (!holds(bridge, name, sizeof *name)) return 0;
-        one->vd_hash = elf_hash(soname);
-        name->vda_name = (uint32_t)(soname - bridge->strings);
-        if (!one->vd_next) return 1;
-        one = (void*)((char*)one + one->vd_next);
-    }
-    return 0;
-}
-
-// Its soname is the end of what it needs.
-static int name_in_bridge(struct known const* k, struct image* bridge) {
-    char needed[NEEDED_ROOM];
-    size_t const length = join(needed, sizeof needed, "kiln-", k->id, "-", k->soname, (char*)0);
-    Elf64_Dyn const* const needs = entry_of(bridge, DT_NEEDED);
-    Elf64_Dyn* const soname = entry_of(bridge, DT_SONAME);
-    if (!length || !needs || !soname || !fill_in(bridge->bytes, bridge->size, NEEDED_MARK, NEEDED_ROOM, needed)) return 0;
-    soname->d_un.d_val = needs->d_un.d_val + length - length_of(k->soname);
-    return soname->d_un.d_val < bridge->string_bytes && name_versions(bridge, bridge->strings + soname->d_un.d_val);
-}
-
-// See bridge.c: two for when it is opened and closed, then one for each jump, in the order that those have.
-enum { slot_opened, slot_closed, first_jump, jump_bytes = 16 };
-
-// Where a function is in the stand-in; la_objopen() adds where that is. 0: it has none.
-static uint64_t address_in(struct image const* standin, char const* name) {
-    Elf64_Sym const* const found = find_function(standin, name);
-    return found ? found->st_value : 0;
-}
-
-// Every export the real library lacks is made unfindable: dlsym tells the truth.
-static int fill_slots(struct known* k, struct image* bridge, struct image const* real, struct image const* standin) {
-    uint64_t first = UINT64_MAX;
-    k->count = first_jump;
-    for (size_t n = 0; n < bridge->count; ++n) {
-        if (!exported(bridge, n)) continue;
-        first = bridge->symbols[n].st_value < first ? bridge->symbols[n].st_value : first;
-        ++k->count;
-    }
-    k->slots = place_of(bridge, SLOTS_MARK);
-    uint64_t* const slot = k->slots ? at_address(bridge, k->slots) : 0;
-    if (!holds(bridge, slot, k->count * sizeof *slot)) return 0;
-    slot[slot_opened] = address_in(standin, "kiln_opened");
-    slot[slot_closed] = address_in(standin, "kiln_closed");
-    k->at_exit = address_in(standin, "kiln_at_exit");
-    k->finalize = address_in(standin, "kiln_finalize");
-    for (size_t n = 0; n < bridge->count; ++n) {
-        char* const name = exported(bridge, n);
-        uint64_t const at = name ? first_jump + (bridge->symbols[n].st_value - first) / jump_bytes : 0;
-        if (!name) continue;
-        if (at >= k->count) return 0;
-        slot[at] = find_function(real, name) ? address_in(standin, name) : 0;
-        if (!slot[at]) *name = '\1';
-    }
-    return slot[slot_opened] && slot[slot_closed] && k->at_exit && k->finalize;
-}
-
-static int exports_all(struct image const* template, struct image const* real) {
-    for (size_t n = 0; n < real->count; ++n) {
-        char const* const name = exported(real, n);
-        if (name && !find_function(template, name)) return 0;
-    }
-    return 1;
-}
-
 // Kept in memory: a folder that vanishes meanwhile takes nothing from a program. Null, or why there is none.
 static char const* make_bridge(struct known* k, struct image const* real, struct image const* standin) {
     static char path[MOST_PATH + 16];
@@ -274,7 +114,7 @@ static char const* make_bridge(struct known* k, struct image const* real, struct
     k->bridge = 0;
     if (join(path, sizeof path, templates, "/bridge.so", (char*)0) && open_image(&bridge, path)) {
         if (!exports_all(standin, real) || !exports_all(&bridge, real)) why = "it has functions that this Kiln does not know";
-        else if (fill_slots(k, &bridge, real, standin) && name_in_bridge(k, &bridge) && (k->bridge = bare_map(bridge.size, PROT_READ | PROT_WRITE, -1))) {
+        else if (fill_slots(&k->joints, &bridge, real, standin) && name_in_bridge(&bridge, k->id, k->soname) && (k->bridge = bare_map(bridge.size, PROT_READ | PROT_WRITE, -1))) {
             memcpy(k->bridge, bridge.bytes, k->bridge_bytes = bridge.size);
             why = 0;
         }
@@ -360,10 +200,16 @@ static int name_copy(struct known* k, struct image const* real, struct image con
 }
 
 // Null, or why there is none.
+static char const* make_copy(struct known const* k, struct image* template) {
+    hide_all(template);
+    return keep(k->copy, template->bytes, template->size) ? 0 : "there is no place for its stand-in";
+}
+
+// Null, or why there is none.
 static char const* make_from(struct known* k, struct image const* real, char const* path) {
     struct image template;
     char const* why = "there is no stand-in for it";
-    if (open_image(&template, path) && (k->note = place_of(&template, REAL_PATH_MARK))) {
+    if (open_image(&template, path) && (k->joints.note = place_of(&template, REAL_PATH_MARK))) {
         why = name_copy(k, real, &template) ? 0 : "there is no place for its stand-in";
         if (!why) why = make_bridge(k, real, &template);
         if (!why) why = make_copy(k, &template);
@@ -614,9 +460,9 @@ char* la_objsearch(char const* name, uintptr_t* cookie, unsigned flag) {
 
 // The stand-in is loaded: the jumps lead there, and it knows whom it stands for.
 static void connect(struct known* k) {
-    uint64_t* const slot = (uint64_t*)(k->front->l_addr + k->slots);
-    for (size_t n = 0; n < k->count; ++n) slot[n] = slot[n] ? slot[n] + k->standin->l_addr : 0;
-    char* const note = (char*)k->standin->l_addr + k->note;
+    uint64_t* const slot = (uint64_t*)(k->front->l_addr + k->joints.slots);
+    for (size_t n = 0; n < k->joints.count; ++n) slot[n] = slot[n] ? slot[n] + k->standin->l_addr : 0;
+    char* const note = (char*)k->standin->l_addr + k->joints.note;
     memcpy(note, k->real, length_of(k->real) + 1);
     note[MOST_PATH] = (char)k->was_plain;
 }
@@ -643,7 +489,7 @@ static void bridge_is_open(struct known* k, struct link_map* map) {
 }
 
 static void standin_is_open(struct known* k, struct link_map* map) {
-    if (!starts_with((char*)map->l_addr + k->note, REAL_PATH_MARK)) return;
+    if (!starts_with((char*)map->l_addr + k->joints.note, REAL_PATH_MARK)) return;
     k->standin = map;
     change_name(map, k->copy);
     if (k->front) connect(k);
@@ -669,7 +515,7 @@ static void note_plain(struct link_map* map, uintptr_t* cookie) {
 // was opened from before nothing is loaded any more.
 static void keep_exit_calls(struct known* k, struct link_map* map) {
     uint64_t const base = k->standin->l_addr;
-    struct instead const changes[] = {{"__cxa_atexit", base + k->at_exit}, {"__cxa_finalize", base + k->finalize}};
+    struct instead const changes[] = {{"__cxa_atexit", base + k->joints.at_exit}, {"__cxa_finalize", base + k->joints.finalize}};
     if (k->symbols) bare_unmap(k->symbols, k->symbol_bytes);
     k->symbols = change_imports(map, changes, 2, &k->symbol_bytes);
 }
@@ -730,7 +576,7 @@ unsigned la_objopen(struct link_map* map, Lmid_t space, uintptr_t* cookie) {
 static void begin_to_end(void) {
     is_ending = 1;
     for (int k = 0; k < used; ++k) {
-        if (table[k].front) ((uint64_t*)(table[k].front->l_addr + table[k].slots))[slot_closed] = 0;
+        if (table[k].front) ((uint64_t*)(table[k].front->l_addr + table[k].joints.slots))[slot_closed] = 0;
     }
 }
 

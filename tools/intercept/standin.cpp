@@ -178,15 +178,29 @@ void real_library::close() {
     {
         std::lock_guard const lock{mutex_};
         opened = std::exchange(opened_, {});
+        symbols_.clear();
         handle_.store(nullptr);
     }
     close_compiler(opened);
 }
 
+std::optional<void*> real_library::known_symbol(char const* name) {
+    std::lock_guard const lock{mutex_};
+    auto const found = symbols_.find(std::string_view{name});
+    return found == symbols_.end() ? std::nullopt : std::optional{found->second};
+}
+
 void* real_library::symbol(char const* name) {
+    if (auto const known = known_symbol(name)) return *known;
     auto* const handle = open();
-    base::loader_use const use;
-    return handle == nullptr ? nullptr : ::dlsym(handle, name);
+    if (handle == nullptr) return nullptr;
+    auto* const found = [&] {
+        base::loader_use const use;
+        return ::dlsym(handle, name);
+    }();
+    std::lock_guard const lock{mutex_};
+    if (handle_.load() == handle) symbols_.emplace(name, found);
+    return found;
 }
 
 bool real_library::can_be_watched() {

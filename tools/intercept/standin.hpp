@@ -15,6 +15,7 @@
 #include <kiln/event.hpp>
 
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <new>
 #include <pthread.h>
@@ -47,12 +48,15 @@ public:
 
 private:
     void* open();
+    std::optional<void*> known_symbol(char const* name);
     std::string path_;
     base::forkable_mutex mutex_;
     std::atomic<void*> handle_{nullptr};
     std::optional<std::string> toolchain_;
     bool is_replaced_ = false;
     opened_compiler opened_;
+    // Each is looked for once: the loader's lock may be another thread's, whose library compiles as it is loaded and waits for this one.
+    std::map<std::string, void*, std::less<>> symbols_;
 };
 
 enum class jit_policy { allow, warn, forbid };
