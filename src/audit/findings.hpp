@@ -42,6 +42,7 @@ struct finding {
 struct exemption {
     std::string rule, where, why;
     std::uint64_t count = 0;
+    bool is_allowed = false;  // by the project, not by the rule
 };
 
 // A rule that had nothing to look at: that it found nothing says nothing.
@@ -49,9 +50,15 @@ struct rested_rule {
     std::string rule, why;
 };
 
+// What a project lets pass: findings of a rule at a line ("solver.py:12") or in a function ("solver.py:read_count").
+struct allowance {
+    std::string rule, place, reason;
+};
+
 struct rule_options {
     bool expect_gpu = false;
     std::map<std::string, double> numbers = {};  // "R50.share"
+    std::vector<allowance> allowed = {};
 };
 
 struct audit_result {

@@ -3,6 +3,7 @@
 #include "audit/model.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace kiln::audit {
 
@@ -107,27 +108,76 @@ struct gap_finder {
     }
 };
 
-bool is_close_after(std::vector<call> const& calls, std::size_t at, time_ns within, auto const& wanted) {
-    auto const& w = calls[at];
-    for (auto i = at + 1; i < calls.size() && calls[i].start <= w.end + within; ++i) {
-        if (calls[i].thread != w.thread || calls[i].start < w.end) continue;
-        if (wanted(calls[i].what)) return true;
+// What a thread does after a call of its own, however many others do something meanwhile.
+class calls_by_thread {
+public:
+    explicit calls_by_thread(std::vector<call> const& calls)
+        : calls_{calls}, next_(calls.size(), static_cast<std::uint32_t>(calls.size())) {
+        std::unordered_map<std::uint32_t, std::uint32_t> following;
+        for (auto i = static_cast<std::uint32_t>(calls.size()); i-- > 0;) {
+            auto const [at, is_last] = following.try_emplace(calls[i].thread, i);
+            if (!is_last) next_[i] = std::exchange(at->second, i);
+        }
     }
-    return false;
-}
 
-// An elapsed time is asked for before anything else is queued by that thread.
-bool is_timed(std::vector<call> const& calls, std::size_t at) {
-    auto const& w = calls[at];
-    for (auto i = at + 1; i < calls.size() && calls[i].start <= w.end + 10 * ms; ++i) {
-        if (calls[i].thread != w.thread || calls[i].start < w.end) continue;
-        if (calls[i].what == call_class::elapsed) return true;
-        if (calls[i].what == call_class::launch || calls[i].what == call_class::copy ||
-            calls[i].what == call_class::wait)
-            return false;
+    [[nodiscard]] bool is_close_after(std::size_t at, time_ns within, auto const& wanted) const {
+        auto const end = calls_[at].end;
+        for (auto i = next_[at]; i < calls_.size() && calls_[i].start <= end + within; i = next_[i])
+            if (calls_[i].start >= end && wanted(calls_[i].what)) return true;
+        return false;
     }
-    return false;
-}
+
+    // An elapsed time is asked for before anything else is queued.
+    [[nodiscard]] bool is_timed(std::size_t at) const {
+        using enum call_class;
+        auto const end = calls_[at].end;
+        for (auto i = next_[at]; i < calls_.size() && calls_[i].start <= end + 10 * ms; i = next_[i]) {
+            auto const what = calls_[i].what;
+            if (calls_[i].start < end) continue;
+            if (what == elapsed) return true;
+            if (what == launch || what == copy || what == wait) return false;
+        }
+        return false;
+    }
+
+private:
+    std::vector<call> const& calls_;
+    std::vector<std::uint32_t> next_;  // of the same thread; as many as there are calls: none
+};
+
+struct download {
+    time_ns asked = 0;
+    std::int32_t op = -1;
+    std::uint32_t stream = 0;
+};
+
+// Copies to the host that nobody has waited for yet, by when they were asked for. Those that were taken are passed over at once: each of many
+// threads may look at all that came before.
+class untaken_downloads {
+public:
+    void add(download const& d) {
+        all_.push_back(d);
+        next_.push_back(all_.size() - 1);
+    }
+    // In that order, each once.
+    void take(time_ns from, time_ns to, auto const& visit) {
+        auto at = static_cast<std::size_t>(std::ranges::lower_bound(all_, from, {}, &download::asked) - all_.begin());
+        for (at = untaken(at); at < all_.size() && all_[at].asked <= to; at = untaken(at)) {
+            next_[at] = at + 1;
+            visit(all_[at]);
+        }
+    }
+
+private:
+    std::size_t untaken(std::size_t at) {
+        auto end = at;
+        while (end < all_.size() && next_[end] != end) end = next_[end];
+        while (at < end) at = std::exchange(next_[at], end);
+        return end;
+    }
+    std::vector<download> all_;
+    std::vector<std::size_t> next_;  // itself, or from where on to look instead
+};
 
 }  // namespace
 
@@ -154,19 +204,23 @@ void find_consumers(process_model& p) {
         auto const at = idle_after.find(call);
         return at == idle_after.end() ? time_ns{0} : at->second;
     };
-    struct download {
-        time_ns asked;
-        std::int32_t op;
-    };
     std::vector<download> downloads;
     std::vector<time_ns> launches;
     for (std::size_t i = 0; i < p.ops.size(); ++i) {
         auto const& o = p.ops[i];
         if (o.kind != op_kind::copy || o.way != direction::to_host || o.graph != 0) continue;
-        downloads.push_back(
-            {o.call < 0 ? o.start : p.calls[static_cast<std::size_t>(o.call)].start, static_cast<std::int32_t>(i)});
+        downloads.push_back({o.call < 0 ? o.start : p.calls[static_cast<std::size_t>(o.call)].start,
+                             static_cast<std::int32_t>(i), o.stream});
     }
     std::ranges::sort(downloads, {}, &download::asked);
+    untaken_downloads of_any_stream;
+    std::unordered_map<std::uint32_t, untaken_downloads> of_stream;
+    for (auto const& d : downloads) {
+        if (!p.ops[static_cast<std::size_t>(d.op)].async) continue;  // its call has waited
+        of_any_stream.add(d);
+        of_stream[d.stream].add(d);
+    }
+    calls_by_thread const by_thread{p.calls};
     for (auto const& c : p.calls)
         if (c.what == call_class::launch) launches.push_back(c.start);
     std::unordered_map<std::uint32_t, time_ns> last_wait;
@@ -179,15 +233,13 @@ void find_consumers(process_model& p) {
         auto& since = last_wait[c.thread];
         std::int32_t taken = -1;
         auto const its_first = p.reads.size();
-        for (auto d = std::ranges::lower_bound(downloads, since, {}, &download::asked);
-             d != downloads.end() && d->asked <= c.start; ++d) {
-            auto const& o = p.ops[static_cast<std::size_t>(d->op)];
-            bool const is_its = c.waits != wait_class::stream || c.stream == 0 || c.stream == o.stream;
-            if (!is_its || !o.async || read[static_cast<std::size_t>(d->op)]) continue;
-            read[static_cast<std::size_t>(d->op)] = true;
-            taken = d->op;
-            p.reads.push_back({.op = d->op, .wait = static_cast<std::int32_t>(p.waits.size())});
-        }
+        bool const is_of_one_stream = c.waits == wait_class::stream && c.stream != 0;
+        (is_of_one_stream ? of_stream[c.stream] : of_any_stream).take(since, c.start, [&](download const& d) {
+            if (read[static_cast<std::size_t>(d.op)]) return;  // by way of the other list
+            read[static_cast<std::size_t>(d.op)] = true;
+            taken = d.op;
+            p.reads.push_back({.op = d.op, .wait = static_cast<std::int32_t>(p.waits.size())});
+        });
         since = c.start;
         if (taken >= 0) {
             w.by = consumer::read;
@@ -198,9 +250,9 @@ void find_consumers(process_model& p) {
                 r.place = p.place_of(c.correlation);
                 if (r.place == 0) r.place = p.place_of(p.ops[static_cast<std::size_t>(r.op)].correlation);
             }
-        } else if (is_timed(p.calls, i)) {
+        } else if (by_thread.is_timed(i)) {
             w.by = consumer::timing;
-        } else if (is_close_after(p.calls, i, 50 * us, [](call_class k) {
+        } else if (by_thread.is_close_after(i, 50 * us, [](call_class k) {
                        using enum call_class;
                        return k == release || k == release_host || k == graph || k == trim;
                    })) {

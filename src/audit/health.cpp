@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/health.hpp"
 
+#include "audit/dispatch_event.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -90,12 +92,6 @@ private:
     std::map<process_model const*, std::size_t> child_of_;
 };
 
-// "" for what is no text.
-std::string text_in(nlohmann::json const& event, char const* key) {
-    auto const at = event.find(key);
-    return at != event.end() && at->is_string() ? at->get<std::string>() : std::string{};
-}
-
 void add_dispatches(process_model const& p, health& to) {
     std::unordered_map<std::uint32_t, std::uint64_t> ids;
     for (auto const& e : p.from->externals) ids[e.correlation] = e.id;
@@ -105,17 +101,17 @@ void add_dispatches(process_model const& p, health& to) {
             with_kernels.insert(at->second);
     auto& n = to.dispatches;
     for (auto const& d : p.from->dispatches) {
-        auto const event = nlohmann::json::parse(p.text(d.text), nullptr, false);
-        if (!event.is_object()) continue;
-        auto const kind = text_in(event, "kind");
+        auto const event = dispatch_event_of(p.text(d.text));
+        if (!event) continue;
+        auto const& kind = event->kind;
         if (kind != "dispatched" && kind != "fell_back" && kind != "failed") continue;
         ++n.all;
         if (kind == "failed") ++n.failed;
         else if (kind == "fell_back") ++n.fell_back;
-        else if (text_in(event, "selected") == "gpu") ++n.gpu;
+        else if (event->selected == "gpu") ++n.gpu;
         else ++n.cpu;
         if (with_kernels.contains(d.id)) ++n.verified;
-        if (auto const reason = text_in(event, "reason"); !reason.empty()) ++to.reasons[reason];
+        if (!event->reason.empty()) ++to.reasons[event->reason];
     }
 }
 
@@ -151,6 +147,11 @@ std::string compared_name(std::string_view name) {
     return out;
 }
 
+// "" for what is no text.
+std::string text_in(nlohmann::json const& data, char const* key) {
+    auto const at = data.find(key);
+    return at != data.end() && at->is_string() ? at->get<std::string>() : std::string{};
+}
 std::optional<double> share_in(nlohmann::json const& data, char const* key) {
     auto const at = data.find(key);
     return at != data.end() && at->is_number() ? std::optional{at->get<double>()} : std::nullopt;

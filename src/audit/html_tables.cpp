@@ -10,6 +10,7 @@ namespace kiln::audit::html {
 namespace {
 
 constexpr std::size_t most_table_rows = 40;
+constexpr std::array consumer_names{"a read", "a timing", "housekeeping", "nobody"};
 
 using launch_shape = std::pair<std::uint32_t, std::uint32_t>;  // blocks, threads
 
@@ -53,6 +54,22 @@ std::string shapes_text(kernel_row const& r) {
         std::ranges::max_element(r.shapes, {}, [](auto const& shape) { return shape.second; })->first;
     auto const others = r.shapes.size() - 1;
     return fmt::format("{} × {}{}", blocks, threads, others > 0 ? fmt::format(" and {} more", others) : "");
+}
+
+// A table that unfolds: its first rows, and how many more there are. `cells` writes a row's.
+template <class Rows, class Cells>
+void put_table(std::string& out, std::string_view title, std::string_view head, Rows const& rows, Cells const& cells) {
+    if (rows.empty()) return;
+    out += fmt::format("<details><summary>{}</summary><div class=\"scroll\"><table><tr>{}</tr>", title, head);
+    std::size_t n = 0;
+    for (auto const& row : rows) {
+        if (++n > most_table_rows) break;
+        out += "<tr>" + cells(row) + "</tr>";
+    }
+    out += "</table></div>";
+    if (rows.size() > most_table_rows)
+        out += fmt::format("<p class=\"small dim\">{} more are not shown.</p>", rows.size() - most_table_rows);
+    out += "</details>";
 }
 
 }  // namespace
@@ -102,21 +119,15 @@ void put_copies(std::string& out, process_model const& p) {
         r.bytes += o.bytes;
         r.time += o.length();
     }
-    if (rows.empty()) return;
-    out +=
-        "<details><summary>Copies and sets, by line</summary><div class=\"scroll\"><table><tr><th>what<th>line<th "
-        "class=n>times<th class=n>bytes<th class=n>time</tr>";
-    std::size_t n = 0;
-    for (auto const& [key, r] : rows) {
-        if (++n > most_table_rows) break;
-        out += fmt::format("<tr><td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}</tr>", key.first,
-                           escaped(key.second), r.count, bytes_text(r.bytes), time_text(r.time));
-    }
-    out += "</table></div></details>";
+    put_table(out, "Copies and sets, by line", "<th>what<th>line<th class=n>times<th class=n>bytes<th class=n>time",
+              rows, [](auto const& each) {
+                  auto const& [key, r] = each;
+                  return fmt::format("<td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}", key.first,
+                                     escaped(key.second), r.count, bytes_text(r.bytes), time_text(r.time));
+              });
 }
 
 void put_waits(std::string& out, process_model const& p) {
-    static constexpr std::array names{"a read", "a timing", "housekeeping", "nobody"};
     std::map<std::tuple<std::string, std::size_t, std::string>, std::pair<std::uint64_t, time_ns>> rows;
     for (auto const& w : p.waits) {
         auto const& c = p.calls[static_cast<std::size_t>(w.call)];
@@ -124,18 +135,13 @@ void put_waits(std::string& out, process_model const& p) {
         ++r.first;
         r.second += c.end - c.start;
     }
-    if (rows.empty()) return;
-    out +=
-        "<details><summary>Waits of the host</summary><div class=\"scroll\"><table><tr><th>call<th>needed "
-        "by<th>line<th class=n>times<th class=n>time</tr>";
-    std::size_t n = 0;
-    for (auto const& [key, r] : rows) {
-        if (++n > most_table_rows) break;
-        out += fmt::format("<tr><td><code>{}</code><td>{}<td>{}<td class=n>{}<td class=n>{}</tr>",
-                           escaped(std::get<0>(key)), names[std::get<1>(key)], escaped(std::get<2>(key)), r.first,
-                           time_text(r.second));
-    }
-    out += "</table></div></details>";
+    put_table(out, "Waits of the host", "<th>call<th>needed by<th>line<th class=n>times<th class=n>time", rows,
+              [](auto const& each) {
+                  auto const& [key, r] = each;
+                  return fmt::format("<td><code>{}</code><td>{}<td>{}<td class=n>{}<td class=n>{}",
+                                     escaped(std::get<0>(key)), consumer_names[std::get<1>(key)],
+                                     escaped(std::get<2>(key)), r.first, time_text(r.second));
+              });
 }
 
 void put_allocations(std::string& out, process_model const& p) {
@@ -162,18 +168,16 @@ void put_allocations(std::string& out, process_model const& p) {
         r.most = std::max(r.most, r.live);
         held[m.address] = {key, m.bytes};
     }
-    if (rows.empty()) return;
-    out +=
-        "<details><summary>Allocations, by line</summary><div class=\"scroll\"><table><tr><th>memory<th>line<th "
-        "class=n>times<th class=n>bytes in all<th class=n>most at a time<th class=n>still held at the end</tr>";
-    std::size_t n = 0;
-    for (auto const& [key, r] : rows) {
-        if (++n > most_table_rows) break;
-        out += fmt::format("<tr><td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}</tr>", key.first,
-                           escaped(place_text(key.second)), r.count, bytes_text(r.bytes), bytes_text(r.most),
-                           bytes_text(r.live));
-    }
-    out += "</table></div></details>";
+    put_table(
+        out, "Allocations, by line",
+        "<th>memory<th>line<th class=n>times<th class=n>bytes in all<th class=n>most at a time<th class=n>still held "
+        "at the end",
+        rows, [](auto const& each) {
+            auto const& [key, r] = each;
+            return fmt::format("<td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}", key.first,
+                               escaped(place_text(key.second)), r.count, bytes_text(r.bytes), bytes_text(r.most),
+                               bytes_text(r.live));
+        });
 }
 
 void put_streams(std::string& out, process_model const& p) {
@@ -195,19 +199,16 @@ void put_streams(std::string& out, process_model const& p) {
         auto const flag = p.stream_flags.find(stream);
         return flag == p.stream_flags.end() ? "not known" : flag->second == 1 ? "blocking" : "non-blocking";
     };
-    out +=
-        "<details><summary>Streams, and who queued work on them</summary><div "
-        "class=\"scroll\"><table><tr><th class=n>stream<th>kind<th class=n>kernels<th class=n>copies and sets<th "
-        "class=n>time<th>most of it from</tr>";
-    std::size_t n = 0;
-    for (auto const& [stream, r] : rows) {
-        if (++n > most_table_rows) break;
-        auto const most = std::ranges::max_element(r.by, {}, [](auto const& k) { return k.second; });
-        out += fmt::format("<tr><td class=n>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td>{}</tr>", stream,
-                           kind_of(stream), r.kernels, r.others, time_text(r.time),
-                           escaped(most == r.by.end() ? place_text("?") : most->first));
-    }
-    out += "</table></div></details>";
+    put_table(out, "Streams, and who queued work on them",
+              "<th class=n>stream<th>kind<th class=n>kernels<th class=n>copies and sets<th class=n>time<th>most of it "
+              "from",
+              rows, [&](auto const& each) {
+                  auto const& [stream, r] = each;
+                  auto const most = std::ranges::max_element(r.by, {}, [](auto const& k) { return k.second; });
+                  return fmt::format("<td class=n>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td>{}", stream,
+                                     kind_of(stream), r.kernels, r.others, time_text(r.time),
+                                     escaped(most == r.by.end() ? place_text("?") : most->first));
+              });
 }
 
 void put_stages(std::string& out, process_model const& p) {

@@ -118,58 +118,94 @@ result<budget_line> parse_line(std::string_view text, int number) {
         number, text);
 }
 
-bool is_at(finding const& f, std::string const& place) {
-    if (f.where == place) return true;
-    for (auto const& frame : f.stack) {  // "solver.py:12 in read_count"
-        auto const in = frame.find(" in ");
-        auto const colon = frame.find(':');
-        if (in == frame.npos || colon == frame.npos) continue;
-        if (frame.substr(0, in) == place || frame.substr(0, colon) + ":" + frame.substr(in + 4) == place) return true;
-    }
-    return false;
-}
-
-double bytes_to_host(process_model const& p) {
+double bytes_to_host(model const& m) {
     double out = 0;
-    for (auto const& o : p.ops)
-        if (o.way == direction::to_host) out += static_cast<double>(o.bytes);
+    for (auto const& p : m.processes)
+        for (auto const& o : p.ops)
+            if (o.way == direction::to_host) out += static_cast<double>(o.bytes);
     return out;
 }
 
-std::optional<double> measured(std::string const& name, report_input const& in) {
-    auto const* const p = main_process(in.m);
-    // Without steps, or by others than were asked for, neither a count per step nor a steady state means anything.
-    bool const has_steps = p != nullptr && p->cycle.found() && p->missing_step.empty();
-    if (name == "severity") return static_cast<double>(in.result.worst());
-    if (name == "wall.s") return in.m.wall_s > 0 ? std::optional{in.m.wall_s} : std::nullopt;
+time_ns until_steady(process_model const& p) {
+    time_ns out = 0;
+    for (auto const& r : p.ledger) out += r.wall;
+    return out;
+}
+
+struct measurement {
+    std::optional<double> value = {};  // of what is known
+    std::uint32_t pid = 0;             // whose it is; 0: it is of all together
+    std::string why_not = {};          // something is not known; empty: all is
+};
+
+constexpr char const* no_steps = "no steps were found";
+
+// Without steps, or by others than were asked for, neither a count per step nor a steady state means anything.
+bool has_steps(process_model const& p) { return p.cycle.found() && p.missing_step.empty(); }
+
+// Of the process that is furthest from keeping the line: each has to keep it.
+template <class Of>
+measurement worst_of(std::vector<process_model const*> const& all, budget_line::kind what, Of const& of) {
+    measurement out;
+    if (all.empty()) out.why_not = "it could not be measured";
+    for (auto const* const p : all) {
+        std::optional<double> const its = of(*p);
+        if (!its) {
+            out.why_not = no_steps;
+            continue;
+        }
+        bool const is_worse = what == budget_line::kind::at_most ? out.value < its : out.value > its;
+        if (!out.value || is_worse) out = {its, p->pid, out.why_not};
+    }
+    return out;
+}
+
+measurement measured_of_rule(budget_line const& l, report_input const& in) {
+    auto const at_work = processes_at_work(in.m);
+    auto const id = l.name.substr(0, 3);
+    auto const what = l.name.substr(4);
+    double count = 0;
+    std::map<std::uint32_t, double> per_step, cost;
+    for (auto const& f : in.result.findings) {
+        if (f.rule != id) continue;
+        count += static_cast<double>(f.count);
+        per_step[f.pid] += f.per_step;
+        cost[f.pid] += f.cost;
+    }
+    bool const rests = find_rule(id)->what == needs::steps &&
+                       std::ranges::any_of(at_work, [](process_model const* p) { return !p->cycle.found(); });
+    auto const& by_process = what == "cost" ? cost : per_step;
+    auto const worst = std::ranges::max_element(by_process, {}, [](auto const& of) { return of.second; });
+    measurement out{.value = count};
+    if (what != "count") out = {0, 0, {}};
+    if (what != "count" && worst != by_process.end()) out = {worst->second, worst->first, {}};
+    if (rests) out.why_not = fmt::format("{}, so {} had nothing to look at", no_steps, id);
+    else if (what == "per_step" && !std::ranges::all_of(at_work, [](auto const* p) { return has_steps(*p); }))
+        out.why_not = no_steps;
+    return out;
+}
+
+measurement measured(budget_line const& l, report_input const& in) {
+    auto const& name = l.name;
+    auto const of_all = [](std::optional<double> value) {
+        return measurement{value, 0, value ? std::string{} : "it could not be measured"};
+    };
+    if (name == "severity") return of_all(static_cast<double>(in.result.worst()));
+    if (name == "wall.s") return of_all(in.m.wall_s > 0 ? std::optional{in.m.wall_s} : std::nullopt);
     if (name == "health.gpu_share") {
         health h;
         add_health(in.m, {}, h);
-        return h.processes.all == 0 ? std::nullopt : std::optional{h.gpu_share()};
+        return of_all(h.processes.all == 0 ? std::nullopt : std::optional{h.gpu_share()});
     }
-    if (name.size() > 4 && name[0] == 'R') {
-        auto const id = name.substr(0, 3);
-        auto const what = name.substr(4);
-        if (what == "per_step" && !has_steps) return std::nullopt;
-        double out = 0;
-        for (auto const& f : in.result.findings) {
-            if (f.rule != id) continue;
-            out += what == "count" ? static_cast<double>(f.count) : what == "per_step" ? f.per_step : f.cost;
-        }
-        return out;
-    }
-    if (p == nullptr) return std::nullopt;
-    if (name == "cold.ms") {
-        time_ns all = 0;
-        for (auto const& r : p->ledger) all += r.wall;
-        return in_ms(all);
-    }
-    if (name == "bytes_to_host") return bytes_to_host(*p);
-    if (!has_steps) return std::nullopt;
-    if (name == "steady.gpu_busy") return static_cast<double>(p->steady_busy) / static_cast<double>(p->span());
-    if (name == "steady.ms") return in_ms(p->steady.length());
-    if (name == "step.ms") return in_ms(p->median);
-    return std::nullopt;
+    if (name.size() > 4 && name[0] == 'R') return measured_of_rule(l, in);
+    if (name == "bytes_to_host") return of_all(bytes_to_host(in.m));
+    auto const at_work = processes_at_work(in.m);
+    if (name == "cold.ms") return worst_of(at_work, l.what, [](auto const& p) { return in_ms(until_steady(p)); });
+    return worst_of(at_work, l.what, [&](process_model const& p) -> std::optional<double> {
+        if (!has_steps(p)) return std::nullopt;
+        if (name == "steady.gpu_busy") return static_cast<double>(p.steady_busy) / static_cast<double>(p.span());
+        return in_ms(name == "steady.ms" ? p.steady.length() : p.median);
+    });
 }
 
 std::string value_text(std::string const& name, double value) {
@@ -181,8 +217,11 @@ std::string value_text(std::string const& name, double value) {
 }  // namespace
 
 rule_options budget::apply(rule_options to) const {
-    for (auto const& l : lines)
+    for (auto const& l : lines) {
         if (l.what == budget_line::kind::number) to.numbers[l.name] = l.value;
+        if (l.what == budget_line::kind::allow)
+            to.allowed.push_back({std::string{find_rule(l.name)->id}, l.place, l.reason});
+    }
     return to;
 }
 
@@ -200,39 +239,26 @@ result<budget> parse_budget(std::string_view text) {
     return out;
 }
 
-void allow(budget const& b, audit_result& r) {
-    for (auto const& l : b.lines) {
-        if (l.what != budget_line::kind::allow) continue;
-        auto const* const rule = find_rule(l.name);
-        std::erase_if(r.findings, [&](finding const& f) {
-            if (f.rule != rule->id || !is_at(f, l.place)) return false;
-            r.exempt.push_back({f.rule, f.where, "allowed: " + l.reason, f.count});
-            return true;
-        });
-    }
-}
-
 std::vector<verdict_line> check(budget const& b, report_input const& in) {
     std::vector<verdict_line> out;
     for (auto const& l : b.lines) {
         if (l.what != budget_line::kind::at_most && l.what != budget_line::kind::at_least) continue;
-        auto const value = measured(l.name, in);
-        if (!value) {
-            out.push_back({.kept = false,
-                           .unknown = true,
-                           .text = fmt::format("line {}: {}: it could not be measured", l.line, l.text)});
-            continue;
-        }
-        bool const kept = l.what == budget_line::kind::at_most ? *value <= l.value : *value >= l.value;
-        out.push_back({.kept = kept,
-                       .text = fmt::format("line {}: {}: measured {}", l.line, l.text, value_text(l.name, *value))});
+        auto const is = measured(l, in);
+        bool const holds =
+            !is.value || (l.what == budget_line::kind::at_most ? *is.value <= l.value : *is.value >= l.value);
+        bool const is_unknown = holds && !is.why_not.empty();  // what is known breaks it all the same
+        auto said = is_unknown ? is.why_not : "measured " + value_text(l.name, *is.value);
+        if (!is_unknown && is.pid != 0 && in.m.processes.size() > 1) said += fmt::format(" (process {})", is.pid);
+        out.push_back({.kept = holds && !is_unknown,
+                       .unknown = is_unknown,
+                       .text = fmt::format("line {}: {}: {}", l.line, l.text, said)});
     }
     return out;
 }
 
 namespace {
 
-// The most that was allocated on the device at a time.
+// The most that was allocated on the device at a time; of several processes, of each.
 double peak_memory(process_model const& p) {
     auto all = p.from->memory;
     std::ranges::stable_sort(all, {}, &format::memory_record::time);
@@ -248,16 +274,41 @@ double peak_memory(process_model const& p) {
     }
     return static_cast<double>(most);
 }
-
-// By the names that people read: instances of one template are one.
-std::set<std::string> kernels_of(process_model const& p) {
-    std::set<std::uint32_t> names;
-    for (auto const& o : p.ops)
-        if (o.kind == op_kind::kernel) names.insert(o.name);
-    std::set<std::string> out;
-    for (auto const name : names) out.insert(short_kernel_name(p.text(name), 80));
+double peak_memory(model const& m) {
+    double out = 0;
+    for (auto const& p : m.processes) out += peak_memory(p);
     return out;
 }
+
+// By the names that people read: instances of one template are one.
+std::set<std::string> kernels_of(model const& m) {
+    std::set<std::string> out;
+    for (auto const& p : m.processes) {
+        std::set<std::uint32_t> names;
+        for (auto const& o : p.ops)
+            if (o.kind == op_kind::kernel) names.insert(o.name);
+        for (auto const name : names) out.insert(short_kernel_name(p.text(name), 80));
+    }
+    return out;
+}
+
+// Of the slowest process that is at work; 0: nobody's is known.
+time_ns longest_step(model const& m) {
+    time_ns out = 0;
+    for (auto const* const p : processes_at_work(m))
+        if (p->cycle.found()) out = std::max(out, p->median);
+    return out;
+}
+
+std::map<std::string, time_ns> ledger_of(model const& m) {
+    std::map<std::string, time_ns> out;
+    for (auto const& p : m.processes)
+        for (auto const& r : p.ledger) out[r.cause] += r.wall;
+    return out;
+}
+
+// Whether two runs speak of one line: where a file of the same name came or went, it has got, or lost, its folder.
+bool is_same_place(std::string const& a, std::string const& b) { return is_called(a, b) || is_called(b, a); }
 
 std::string device_of(process_model const* p) {
     return p == nullptr || p->device.empty() ? std::string{"no device"} : p->device;
@@ -331,13 +382,14 @@ result<difference> compare(report_input const& before, report_input const& after
     };
     more("wall", before.m.wall_s, after.m.wall_s, 0.05, "s");
     if (a != nullptr && b != nullptr) {
-        if (a->cycle.found() && b->cycle.found()) more("step", in_ms(a->median), in_ms(b->median), 0.05, "ms");
-        more("read", bytes_to_host(*a), bytes_to_host(*b), 0, "bytes");
+        auto const step = std::pair{longest_step(before.m), longest_step(after.m)};
+        if (step.first > 0 && step.second > 0) more("step", in_ms(step.first), in_ms(step.second), 0.05, "ms");
+        more("read", bytes_to_host(before.m), bytes_to_host(after.m), 0, "bytes");
         constexpr double mib = 1 << 20;
-        more("memory", peak_memory(*a) / mib, peak_memory(*b) / mib, 0.10, "MiB");
+        more("memory", peak_memory(before.m) / mib, peak_memory(after.m) / mib, 0.10, "MiB");
         std::map<std::string, std::pair<time_ns, time_ns>> ledger;
-        for (auto const& r : a->ledger) ledger[r.cause].first = r.wall;
-        for (auto const& r : b->ledger) ledger[r.cause].second = r.wall;
+        for (auto const& [cause, wall] : ledger_of(before.m)) ledger[cause].first = wall;
+        for (auto const& [cause, wall] : ledger_of(after.m)) ledger[cause].second = wall;
         for (auto const& [cause, walls] : ledger)
             if (std::max(walls.first, walls.second) > 10'000'000) {
                 out.ledger.push_back({cause, "ms", in_ms(walls.first), in_ms(walls.second), false});
@@ -345,18 +397,16 @@ result<difference> compare(report_input const& before, report_input const& after
                     fmt::format("       {:<28} {:.0f} -> {:.0f} ms", cause, in_ms(walls.first), in_ms(walls.second)));
             }
         // R17: what the first run compiled, the second compiled again.
-        auto const compiled = [](process_model const& p) {
-            time_ns sum = 0;
-            for (auto const& r : p.ledger)
-                if (r.cause == "NVRTC" || r.cause == "driver JIT: compile" || r.cause == "compiler processes")
-                    sum += r.wall;
-            return sum;
-        };
-        out.cold_again = compiled(*a) >= 100'000'000 && compiled(*b) * 2 >= compiled(*a);
+        std::pair<time_ns, time_ns> compiled;
+        for (auto const* const cause : {"NVRTC", "driver JIT: compile", "compiler processes"}) {
+            compiled.first += ledger[cause].first;
+            compiled.second += ledger[cause].second;
+        }
+        out.cold_again = compiled.first >= 100'000'000 && compiled.second * 2 >= compiled.first;
         if (out.cold_again)
             out.lines.push_back(fmt::format("MEDIUM R17 cold-again: {:.0f} ms of compiling, then {:.0f} ms",
-                                            in_ms(compiled(*a)), in_ms(compiled(*b))));
-        auto const first = kernels_of(*a), second = kernels_of(*b);
+                                            in_ms(compiled.first), in_ms(compiled.second)));
+        auto const first = kernels_of(before.m), second = kernels_of(after.m);
         std::ranges::set_difference(second, first, std::back_inserter(out.new_kernels));
         std::ranges::set_difference(first, second, std::back_inserter(out.gone_kernels));
         for (auto const& k : out.new_kernels) out.lines.push_back("       new kernel    " + k);
@@ -365,10 +415,11 @@ result<difference> compare(report_input const& before, report_input const& after
     // Of weight in the one, and in the other not at all.
     auto const tell_missing = [&](char const* how, report_input const& in, report_input const& other,
                                   std::vector<finding>& to) {
-        std::set<std::pair<std::string, std::string>> known;
-        for (auto const& f : other.result.findings) known.insert({f.rule, f.where});
         for (auto const& f : in.result.findings) {
-            if (f.level < severity::medium || known.contains({f.rule, f.where})) continue;
+            bool const is_known = std::ranges::any_of(other.result.findings, [&](finding const& g) {
+                return g.rule == f.rule && is_same_place(g.where, f.where);
+            });
+            if (f.level < severity::medium || is_known) continue;
             to.push_back(f);
             out.lines.push_back(fmt::format("{:<6} {} {} {} at {}: {}", how, name_of(f.level), f.rule,
                                             find_rule(f.rule)->name, place_text(f.where), f.what));

@@ -17,7 +17,7 @@ struct budget_line {
 
 struct budget {
     std::vector<budget_line> lines;
-    // Numbers of rules that the project sets.
+    // Numbers of rules that the project sets, and what it allows.
     [[nodiscard]] rule_options apply(rule_options to) const;
 };
 
@@ -29,8 +29,6 @@ struct verdict_line {
     bool unknown = false;  // it could not be measured
     std::string text;      // the line and what was measured
 };
-// Takes what the budget allows out of the findings and says so among the exemptions.
-void allow(budget const& b, audit_result& r);
 [[nodiscard]] std::vector<verdict_line> check(budget const& b, report_input const& in);
 
 struct difference {

@@ -74,8 +74,8 @@ std::vector<std::string> losses_of(model const& m) {
 }
 
 bool is_cut_short(model const& m, std::span<std::string const> losses) {
-    return has_lost_many(m) || m.discarded != 0 || m.skipped_bytes != 0 || m.spoilt_files != 0 || !m.has_end ||
-           !losses.empty();
+    return has_lost_many(m) || m.discarded != 0 || m.skipped_bytes != 0 || m.missing_chunks != 0 ||
+           m.spoilt_files != 0 || !m.has_end || !losses.empty();
 }
 
 std::vector<std::string> doubts_of(model const& m) {

@@ -134,6 +134,7 @@ void take_sites(process_model& p) {
         if (s.bytes != 0) to.bytes = s.bytes;
         if (s.hash != 0) to.hash = s.hash;
     }
+    tell_apart(p.places);
 }
 
 void take_devices(process_model& p) {
@@ -439,6 +440,7 @@ model model_of(recording& from, model_options const& how) {
     out.children = processes_seen(from);
     for (auto& r : from.processes) {
         out.skipped_bytes += r.skipped_bytes;
+        out.missing_chunks += r.missing_chunks;
         out.records += r.kernels.size() + r.copies.size() + r.sets.size() + r.calls.size() + r.waits.size();
         for (auto const& c : r.compiles) {
             if (static_cast<format::compiler>(c.what) != format::compiler::driver_init) continue;

@@ -52,7 +52,7 @@ struct call {
 
 // A line of the program. 0 is "not known".
 struct place {
-    std::string label = "?";     // "train.py:12"
+    std::string label = "?";     // "train.py:12"; "a/utils.py:3" where there is another utils.py
     std::string file, function;  // of the first frame of the user's
     int line = 0;
     bool caller = false;  // the innermost frame is the user's: no library in between
@@ -213,7 +213,7 @@ struct model {
     kept_sources const* sources = nullptr;  // of the recording
     std::vector<std::string> notes;         // why something was not recorded
     bool other_profiler = false, not_recorded = false;
-    std::uint64_t skipped_bytes = 0, spoilt_files = 0, records = 0, dropped = 0, discarded = 0;
+    std::uint64_t skipped_bytes = 0, missing_chunks = 0, spoilt_files = 0, records = 0, dropped = 0, discarded = 0;
     bool has_end = true;            // run.json was there, and could be read
     std::string cut_short;          // why it is not, where that is known
     bool is_hooked = true;          // children were looked at: one whose environment was emptied would be known
@@ -230,7 +230,13 @@ struct model {
     std::map<std::uint32_t, time_ns> still_running;  // what outlived it, and when that began; 0: not known
     // Whether it is the process of that number that outlived it, and none that got the number later.
     [[nodiscard]] bool outlived(std::uint32_t pid, time_ns began) const;
-    [[nodiscard]] bool has_gpu_work() const {  // of which something is known
+    // Of which something is known: a kernel. Copies alone are no work.
+    [[nodiscard]] bool has_gpu_work() const {
+        return std::ranges::any_of(processes, [](process_model const& p) {
+            return std::ranges::any_of(p.ops, [](operation const& o) { return o.kind == op_kind::kernel; });
+        });
+    }
+    [[nodiscard]] bool has_operations() const {
         return std::ranges::any_of(processes, [](process_model const& p) { return !p.ops.empty(); });
     }
 };
@@ -272,6 +278,10 @@ template <class Sorted>
 [[nodiscard]] std::string base_name(std::string_view path);
 // Of a stack as recordings have it: whose line it is.
 [[nodiscard]] place place_from(std::string_view stack);
+// Files of one name in several folders get as much of their folders into their labels as it takes to tell them apart.
+void tell_apart(std::vector<place>& places);
+// Whether people may call it so: "utils.py:3" is also what they call "a/utils.py:3".
+[[nodiscard]] bool is_called(std::string_view label, std::string_view name) noexcept;
 // The smallest lag at which a sequence repeats over its last half; 0: none.
 [[nodiscard]] std::size_t period_of(std::vector<std::uint32_t> const& symbols);
 // Whether CUPTI counts that time as its own.

@@ -2,12 +2,16 @@
 // Whose line it is: the first frame of a stack that is neither a library's nor what compilers put between a launch and its kernel.
 #include "audit/model.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
 #include <cxxabi.h>
+#include <filesystem>
 #include <fmt/format.h>
+#include <map>
 #include <memory>
+#include <set>
 
 namespace kiln::audit {
 
@@ -74,7 +78,58 @@ bool is_of_cuda(stack_frame const& f) {
     return f.function.starts_with("__cuda") || (f.line == 0 && f.function.starts_with("cuda"));
 }
 
+// The last names of a path: "b/utils.py" of "/home/ann/b/utils.py" for two.
+std::string_view last_names(std::string_view path, std::size_t names) {
+    auto from = path.size();
+    for (; names > 0 && from != 0; --names) {
+        from = path.rfind('/', from - 1);
+        if (from == path.npos) return path;
+    }
+    return path.substr(from + 1);
+}
+
+// One file may be written in more than one way.
+std::string written_alike(std::string const& path) { return std::filesystem::path{path}.lexically_normal().native(); }
+
+// What tells each of several paths from the others: a few names from its end, or all of it. Part of another path, as compilers are given
+// them, is no other file.
+std::map<std::string, std::string> shortest_apart(std::set<std::string> paths) {
+    constexpr std::size_t most_names = 5;
+    auto const all = paths;
+    std::erase_if(paths, [&](std::string const& path) {
+        return !path.starts_with('/') && std::ranges::any_of(all, [&](std::string const& other) {
+            return other != path && is_called(other, path);
+        });
+    });
+    if (paths.size() < 2) return {};
+    std::map<std::string, std::string> out;
+    for (std::size_t names = 2; names <= most_names && out.size() < paths.size(); ++names) {
+        std::map<std::string_view, std::size_t> often;
+        for (auto const& path : paths) ++often[last_names(path, names)];
+        for (auto const& path : paths)
+            if (auto const shown = last_names(path, names); often[shown] == 1) out.try_emplace(path, shown);
+    }
+    for (auto const& path : paths) out.try_emplace(path, path);
+    return out;
+}
+
 }  // namespace
+
+bool is_called(std::string_view label, std::string_view name) noexcept {
+    return label == name || (label.ends_with(name) && label[label.size() - name.size() - 1] == '/');
+}
+
+void tell_apart(std::vector<place>& places) {
+    std::map<std::string, std::set<std::string>> by_name;
+    for (auto const& p : places)
+        if (!p.file.empty()) by_name[base_name(p.file)].insert(written_alike(p.file));
+    std::map<std::string, std::string> shown;
+    for (auto const& [name, files] : by_name)
+        if (files.size() > 1) shown.merge(shortest_apart(files));
+    for (auto& p : places)
+        if (auto const at = shown.find(written_alike(p.file)); at != shown.end())
+            p.label = fmt::format("{}:{}", at->second, p.line);
+}
 
 std::string base_name(std::string_view path) {
     auto const slash = path.rfind('/');

@@ -343,6 +343,8 @@ result<recording> read_recording(std::filesystem::path const& from) {
                 return error{read.error()}.within(file.native());
             ++out.spoilt_files;
         }
+        // The recorder counts what it writes into a file. The companion's events come from several hands, and a fork counts on.
+        if (name.starts_with('c')) to.missing_chunks = 0;
     }
     for (auto& [pid, of] : by_pid) add_processes(pid, std::move(of.recorded), std::move(of.seen), out.processes);
     if (is_folder) {

@@ -45,6 +45,8 @@ struct compiling {
 
 // The process that did most on the GPU; null where none did anything.
 [[nodiscard]] process_model const* main_process(model const& m);
+// Those that did at least a tenth as much, counted or by time; the others only asked for a device, or the like.
+[[nodiscard]] std::vector<process_model const*> processes_at_work(model const& m);
 [[nodiscard]] std::string verdict(report_input const& in);
 // What keeps it from being better, if anything of weight does: the verdict and the sign-off speak of this one.
 [[nodiscard]] finding const* main_finding(report_input const& in);

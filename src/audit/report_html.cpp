@@ -187,6 +187,31 @@ void put_sign_off(std::string& out, report_input const& in) {
     out += "</ol>";
 }
 
+// A bar for each process that is at work, one below the other: who does not keep up with the others is seen.
+void put_steady(std::string& out, model const& m) {
+    constexpr std::size_t most_bars = 16;
+    out += "<h2>Where the time goes, once it runs</h2>";
+    auto all = processes_at_work(m);
+    std::erase_if(all, [](process_model const* p) { return p->steady_busy == 0; });
+    if (all.empty())
+        out +=
+            "<p class=\"none\">It ended before anything was done over and over: all there is to see is how it "
+            "began.</p>";
+    for (std::size_t i = 0; i < std::min(all.size(), most_bars); ++i) {
+        auto const& p = *all[i];
+        out += fmt::format(
+            "<p class=\"small dim\">{}: {}{}.</p>",
+            all.size() > 1 ? fmt::format("The steady state of process {}", p.pid) : "The steady state",
+            time_text(p.steady.length()),
+            p.cycle.found() ? fmt::format(", {} steps, half of them within {}", p.steady_steps(), time_text(p.median))
+                            : "");
+        put_steady_bar(out, p);
+    }
+    if (all.size() > most_bars)
+        out += fmt::format("<p class=\"small dim\">{} more are not shown.</p>",
+                           count_text(all.size() - most_bars, "process", "processes"));
+}
+
 void put_environment(std::string& out, report_input const& in, process_model const* p) {
     out += "<h2>This run</h2><div class=\"scroll\"><table>";
     auto const row = [&](std::string_view name, std::string const& value) {
@@ -222,20 +247,7 @@ std::string to_html(report_input const& in) {
     out += fmt::format("<h1>kiln audit · {}</h1><p class=\"verdict\">{}</p><p class=\"small dim\"><code>{}</code></p>",
                        escaped(p != nullptr && !p->device.empty() ? p->device : "no device"),
                        escaped(capital(verdict(in))), escaped(in.m.command));
-    bool const has_steady_work = p != nullptr && p->steady_busy > 0;
-    if (p != nullptr && !p->ops.empty() && !has_steady_work)
-        out +=
-            "<h2>Where the time goes, once it runs</h2><p class=\"none\">It ended before anything was done over and "
-            "over: all there is to see is how it began.</p>";
-    if (has_steady_work) {
-        out +=
-            fmt::format("<h2>Where the time goes, once it runs</h2><p class=\"small dim\">The steady state: {}{}.</p>",
-                        time_text(p->steady.length()),
-                        p->cycle.found()
-                            ? fmt::format(", {} steps, half of them within {}", p->steady_steps(), time_text(p->median))
-                            : "");
-        put_steady_bar(out, *p);
-    }
+    if (p != nullptr && !p->ops.empty()) put_steady(out, in.m);
     out += "<h2>Findings</h2>";
     if (is_short_for(in))
         out += fmt::format(

@@ -159,8 +159,14 @@ std::string to_perfetto(report_input const& in) {
             out.track(base + 0x1000 + s, base + 1,
                       p.null_streams.contains(s) ? "GPU, null stream" : fmt::format("GPU, stream {}", s));
         for (auto const t : threads) out.track(base + 0x8000'0000u + t, base + 1, fmt::format("thread {}", t));
+        std::unordered_map<std::uint32_t, std::string> kernels;  // of which there are few, and many launches
         for (auto const& o : p.ops) {
-            auto const name = o.kind == op_kind::kernel ? short_kernel_name(p.text(o.name), 100)
+            auto const kernel_name = [&] {
+                auto const [at, is_new] = kernels.try_emplace(o.name);
+                if (is_new) at->second = short_kernel_name(p.text(o.name), 100);
+                return at->second;
+            };
+            auto const name = o.kind == op_kind::kernel ? kernel_name()
                               : o.kind == op_kind::set  ? fmt::format("set {} B", o.bytes)
                                                         : fmt::format("copy {} B", o.bytes);
             out.slice(base + 0x1000 + o.stream, {o.start, o.end}, name, "gpu");

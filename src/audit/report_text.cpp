@@ -134,10 +134,31 @@ process_model const* main_process(model const& m) {
     return &*std::ranges::max_element(m.processes, {}, [](process_model const& p) { return p.ops.size(); });
 }
 
+std::vector<process_model const*> processes_at_work(model const& m) {
+    constexpr std::size_t part = 10;
+    auto const time_of = [](process_model const& p) {
+        time_ns out = 0;
+        for (auto const& b : p.busy) out += b.length();
+        return out;
+    };
+    std::size_t most_operations = 0;
+    time_ns most_time = 0;
+    for (auto const& p : m.processes) {
+        most_operations = std::max(most_operations, p.ops.size());
+        most_time = std::max(most_time, time_of(p));
+    }
+    std::vector<process_model const*> out;
+    for (auto const& p : m.processes) {
+        bool const did_much = part * p.ops.size() >= most_operations || part * time_of(p) >= most_time;
+        if (!p.ops.empty() && did_much) out.push_back(&p);
+    }
+    return out;
+}
+
 std::string verdict(report_input const& in) {
-    auto const* const p = main_process(in.m);
-    if (p == nullptr || p->ops.empty()) {
+    if (!in.m.has_gpu_work()) {
         if (!in.result.can_be_judged && !in.result.nothing_ran) return "it cannot be judged: " + in.result.why_not;
+        if (in.m.has_operations()) return "no kernel ran on a GPU, only copies and sets";
         return cpu_shape::cpu_code == shape_of(in) ? "nothing ran on a GPU" : "nothing was seen to run on a GPU";
     }
     std::size_t counts[5] = {};

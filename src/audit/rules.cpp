@@ -89,8 +89,9 @@ constexpr std::array table{
          "keep it on the device, or copy to pinned memory and look at it a step later", bulk_read, scope::process,
          needs::steady},
     rule{"R24", "sync-copy", "copies that block the host", waits,
-         "20 synchronous copies or more that blocked for 1 ms together", "by cost, at most HIGH", "on the device",
-         "use the asynchronous form on the stream that needs it", sync_copy},
+         "20 synchronous copies or more that blocked for 1 ms together", "by cost, at most HIGH",
+         "on the device; before the steady state", "use the asynchronous form on the stream that needs it", sync_copy,
+         scope::process, needs::steady},
     rule{"R27", "null-stream", "streams that wait for the null stream", waits,
          "streams that wait for the null stream, and the null stream for them",
          "by cost; BLOCKING in libraries from 10 %", "null stream alone; non-blocking streams; per-thread default",
@@ -107,8 +108,8 @@ constexpr std::array table{
     rule{"R31", "small-copies", "many small copies", stayed, "three or more small copies per step from few lines",
          "by cost", "", "put them together into one copy", small_copies, scope::process, needs::steps},
     rule{"R32", "round-trip", "data that goes to the host and back", stayed,
-         "what came to the host goes back within 20 ms, three times in a row", "HIGH from 1 % if certain", "",
-         "leave it on the device", round_trip},
+         "what came to the host goes back within 20 ms, three times in a row", "HIGH from 1 % if certain",
+         "as many bytes of another content", "leave it on the device", round_trip},
     rule{"R33", "re-upload", "uploading the same bytes again", stayed,
          "the same bytes are uploaded three times or more", "MEDIUM; HIGH from 5 %", "", "upload once and keep it",
          re_upload, scope::process, needs::steady},
@@ -193,6 +194,27 @@ void fold_later(audit_result& r) {
         auto const step = find_rule(f.rule)->step;
         f.is_later = step > first && step != evidence && f.level != severity::blocking;
     }
+}
+
+bool is_at(finding const& f, std::string const& place) {
+    if (is_called(f.where, place)) return true;
+    for (auto const& frame : f.stack) {  // "solver.py:12 in read_count"
+        auto const in = frame.find(" in ");
+        auto const colon = frame.find(':');
+        if (in == frame.npos || colon == frame.npos) continue;
+        if (frame.substr(0, in) == place || frame.substr(0, colon) + ":" + frame.substr(in + 4) == place) return true;
+    }
+    return false;
+}
+
+// What the project allows is no finding, and said among the exemptions.
+void let_allowed_pass(rule_options const& how, audit_result& r) {
+    for (auto const& a : how.allowed)
+        std::erase_if(r.findings, [&](finding const& f) {
+            if (f.rule != a.rule || !is_at(f, a.place)) return false;
+            r.exempt.push_back({f.rule, f.where, "allowed: " + a.reason, f.count, true});
+            return true;
+        });
 }
 
 // Of the process that did most.
@@ -344,13 +366,15 @@ audit_result audit(model const& m, rule_options const& how) {
         if (r.of == scope::tree) {
             judge j{m, most, losses, how, out};
             r.apply(j);
-            continue;
+        } else {
+            for (auto const& p : m.processes) {
+                if (p.ops.empty() && r.step != first_call) continue;
+                judge j{m, p, losses, how, out};
+                r.apply(j);
+            }
         }
-        for (auto const& p : m.processes) {
-            if (p.ops.empty() && r.step != first_call) continue;
-            judge j{m, p, losses, how, out};
-            r.apply(j);
-        }
+        // Before the next one, which may look at what was let pass. Whether all this is evidence nobody allows.
+        if (r.step != evidence) let_allowed_pass(how, out);
     }
     name_resting(most, out);
     bool const costly = std::ranges::any_of(out.findings, [](finding const& f) { return f.rule == "R90"; });
@@ -366,8 +390,10 @@ audit_result audit(model const& m, rule_options const& how) {
     if (out.can_be_judged && !m.has_gpu_work()) {
         out.can_be_judged = false;
         out.nothing_ran = true;
-        out.why_not = "nothing ran on a GPU, so there is nothing to judge";
+        out.why_not = m.has_operations() ? "no kernel ran on a GPU, so there is nothing to judge"
+                                         : "nothing ran on a GPU, so there is nothing to judge";
     }
+    let_allowed_pass(how, out);
     fold_later(out);
     sort_findings(out);
     return out;

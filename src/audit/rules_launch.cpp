@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How work is cut into launches (R50 to R66), and whether all this is evidence (R90 to R94).
-#include "audit/losses.hpp"
+// How work is cut into launches (R50 to R66).
 #include "audit/rules.hpp"
 
 #include <algorithm>
@@ -207,11 +206,9 @@ void per_item(judge& j) {
     std::size_t best = 0, run = 0;
     std::uint64_t in_runs = 0;
     operation const* example = nullptr;
-    time_ns between = 0, best_between = 0;
     auto const end_run = [&] {
         if (run >= 32) in_runs += run;
         run = 0;
-        between = 0;
     };
     for (std::size_t i = 0; i < all.size(); ++i) {
         auto const* const o = all[i];
@@ -222,12 +219,10 @@ void per_item(judge& j) {
             continue;
         }
         if (!goes_on) end_run();
-        else between += o->start - std::min(o->start, all[i - 1]->end);
         ++run;
         if (run > best) {
             best = run;
             example = o;
-            best_between = between;
         }
     }
     end_run();
@@ -241,7 +236,6 @@ void per_item(judge& j) {
     for (auto const* o : same)
         if (auto const at = p.place_of(o->correlation); at != 0) lines.insert(p.place_at(at).label);
     if (lines.size() > 8) return j.exempt("R57", best, place, "layers: the lines differ");
-    (void)best_between;
     auto const gaps = host_gaps(p);
     finding f = j.at("R57", place);
     f.count = best;
@@ -284,8 +278,10 @@ void graph_candidate(judge& j) {
 time_ns idle_let_pass(process_model const& p, audit_result const& r) {
     auto const is_of_waits = [](std::string_view rule) { return rule >= "R20" && rule <= "R23"; };
     std::set<std::string> places;
-    for (auto const& e : r.exempt)
-        if (is_of_waits(e.rule) && e.where != "?") places.insert(e.where);
+    for (auto const& e : r.exempt) {
+        bool const is_allowed_copy = e.is_allowed && e.rule == "R24";  // which waits as well
+        if ((is_of_waits(e.rule) || is_allowed_copy) && e.where != "?") places.insert(e.where);
+    }
     for (auto const& f : r.findings)
         if (is_of_waits(f.rule)) places.erase(f.where);
     time_ns out = 0;
@@ -406,144 +402,6 @@ void host_phase(judge& j) {
         f.structural = true;
         f.level = std::min(severity::high, j.by_cost(f.cost, true, 1));
         j.find(std::move(f));
-    }
-}
-
-// ---- validity
-
-void tool_cost(judge& j) {
-    auto const& p = j.p;
-    // What it costs once, at the beginning, is a row of the ledger; what costs on is what bends the numbers.
-    time_ns tool = 0;
-    for (auto const& o : p.from->overheads)
-        if (is_of_the_tool(o))
-            tool += interval{std::max(o.start, p.steady.from), std::min(o.end, p.steady.to)}.length();
-    bool const has_window = p.cycle.found() && p.steady.length() > 0;
-    auto const wall = has_window ? p.steady.length() : p.ended - std::min(p.ended, p.begun);
-    if (!has_window) tool = p.tool;
-    auto const share = static_cast<double>(tool) / static_cast<double>(std::max<time_ns>(1, wall));
-    if (share < 0.05 || tool < 100 * ms) return;
-    finding f = j.at("R90", 0);
-    f.where = "this tool";
-    f.count = 1;
-    f.what = fmt::format("CUPTI says that it cost {:.0f} ms, {:.0f} % of the {}", in_ms(tool), share * 100,
-                         has_window ? "steady state" : "time since cuInit");
-    f.level = severity::medium;
-    j.find(std::move(f));
-}
-
-void lost_records(judge& j) {
-    auto const& m = j.m;
-    auto const lost = m.dropped;
-    auto const& losses = j.losses;
-    std::size_t cut = 0;
-    for (auto const& p : m.processes) cut += p.ended_well ? 0 : 1;
-    if (cut > 0 && losses.empty())
-        j.good(fmt::format("{} ended without a word; at most the last second is missing",
-                           count_text(cut, "process", "processes")));
-    bool const many = has_lost_many(m);
-    if (!is_cut_short(m, losses)) return;
-    finding f = j.at("R91", 0);
-    f.where = "the recording";
-    f.count = std::max<std::uint64_t>({1, lost, losses.size()});
-    auto const say = [&](std::string const& what, std::string_view remedy) {
-        f.what += (f.what.empty() ? "" : "; ") + what;
-        if (f.remedy.empty()) f.remedy = remedy;
-    };
-    constexpr std::string_view shorter = "audit a shorter run", again = "record it again";
-    for (std::size_t i = 0; i < std::min<std::size_t>(3, losses.size()); ++i)
-        say(losses[i],
-            "see that the process named is recorded: let it keep its environment, and end before the program");
-    if (losses.size() > 3) f.what += fmt::format("; and {} more", losses.size() - 3);
-    if (!m.cut_short.empty())
-        say("the recording could not be written to its end (" + m.cut_short + ")",
-            "make room where it goes (TMPDIR, --keep) and for files to be opened (ulimit -n), and audit again");
-    else if (!m.has_end)
-        say("there is no run.json that can be read: the recording was cut short, or this is one file of it",
-            "name the whole folder of a recording that came to its end");
-    if (many) say(fmt::format("{} of {} records lost", lost, m.records + lost), shorter);
-    if (m.discarded > 0) say(fmt::format("{} bytes discarded for lack of room", m.discarded), shorter);
-    if (m.skipped_bytes > 0) say(fmt::format("{} bytes unreadable", m.skipped_bytes), again);
-    if (auto const files = m.spoilt_files - (m.has_end ? 0 : std::min<std::uint64_t>(1, m.spoilt_files)); files > 0)
-        say(fmt::format("{} that could take no more, or {} no recording", count_text(files, "file"),
-                        files == 1 ? "is" : "are"),
-            again);
-    f.level = severity::medium;
-    j.find(std::move(f));
-}
-
-// Once, of the process that did most, however many there are.
-void no_steady(judge& j) {
-    auto const& p = j.p;
-    auto const is_without = [](process_model const& one) {
-        return !one.ops.empty() && (!one.cycle.found() || !one.settled || !one.missing_step.empty());
-    };
-    auto const at_work =
-        std::ranges::count_if(j.m.processes, [](process_model const& one) { return !one.ops.empty(); });
-    auto const without = std::ranges::count_if(j.m.processes, is_without);
-    if (without == 0) return;
-    finding f = j.at("R92", 0);
-    f.where = "the steps";
-    f.count = static_cast<std::uint64_t>(without);
-    if (!is_without(p)) f.what = "no steps were found";
-    else if (!p.cycle.found()) f.what = "no steps were found: rules that count per step rest";
-    else if (!p.missing_step.empty())
-        f.what = fmt::format("no step begins with '{}': they were counted by {}", p.missing_step, p.cycle.anchor);
-    else f.what = "it never settled: something is still done for the first time in the second half";
-    if (at_work > 1) f.what += fmt::format(" (in {} of {} processes)", without, at_work);
-    f.level = severity::info;
-    j.find(std::move(f));
-}
-
-void disturbed(judge& j) {
-    auto const& m = j.m;
-    constexpr std::string_view without = "audit without it";
-    std::vector<std::pair<std::string, std::string_view>> all;
-    auto const set_to = [&](char const* name, char const* value) {
-        auto const at = m.environment.find(name);
-        return at != m.environment.end() && at->second == value;
-    };
-    if (m.other_profiler)
-        all.emplace_back("another profiler holds CUPTI (" + (m.notes.empty() ? "?" : m.notes.front()) + ")", without);
-    if (m.not_recorded)
-        all.emplace_back("it was not recorded (" + (m.notes.empty() ? "?" : m.notes.front()) + ")",
-                         m.level == 0 ? "audit with --level 1"
-                                      : "mend what keeps it from being recorded, which is named, and audit again");
-    if (set_to("CUDA_LAUNCH_BLOCKING", "1")) all.emplace_back("CUDA_LAUNCH_BLOCKING=1: every launch waits", without);
-    if (set_to("CUDA_CACHE_DISABLE", "1"))
-        all.emplace_back("CUDA_CACHE_DISABLE=1: the driver compiles every time", without);
-    if (set_to("CUDA_MODULE_LOADING", "EAGER"))
-        all.emplace_back("CUDA_MODULE_LOADING=EAGER: everything is loaded at the start", without);
-    if (set_to("PYTORCH_NO_CUDA_MEMORY_CACHING", "1"))
-        all.emplace_back("PYTORCH_NO_CUDA_MEMORY_CACHING=1: the allocator is off", without);
-    for (auto const& [what, remedy] : all) {
-        finding f = j.at("R93", 0);
-        f.where = "the environment";
-        f.count = 1;
-        f.what = what;
-        f.remedy = remedy;
-        f.is_cold = true;
-        f.level = m.other_profiler || m.not_recorded ? severity::high : severity::medium;
-        j.find(std::move(f));
-    }
-}
-
-void unfinished_timing(judge& j) {
-    auto const& p = j.p;
-    for (auto const& r : p.from->ranges) {
-        if (r.end == 0) continue;
-        auto const last = std::ranges::find_if(p.ops, [&](operation const& o) {
-            auto const* const c = o.call < 0 ? nullptr : &p.calls[static_cast<std::size_t>(o.call)];
-            return c != nullptr && c->start >= r.start && c->start <= r.end && o.end > r.end + 100 * us;
-        });
-        if (last == p.ops.end()) continue;
-        finding f = j.at("R94", 0);
-        f.where = p.text(r.name);
-        f.count = 1;
-        f.what = fmt::format("the range '{}' ends {:.1f} ms before work that was queued in it", p.text(r.name),
-                             in_ms(last->end - r.end));
-        f.level = severity::low;
-        return j.find(std::move(f));
     }
 }
 

@@ -234,12 +234,19 @@ void sync_copy(judge& j) {
         auto& g = all[p.place_at(place).label];
         ++g.count;
         g.place = place;
+        if (!p.in_steady(o.start)) continue;
+        ++g.in_steady;
         g.idle += o.call < 0
                       ? o.length()
                       : p.calls[static_cast<std::size_t>(o.call)].end - p.calls[static_cast<std::size_t>(o.call)].start;
     }
     for (auto const& [label, g] : all) {
-        if (g.count < 20 || g.idle < ms) continue;
+        if (g.count < 20) continue;
+        if (g.in_steady < 20) {
+            j.exempt("R24", g.count, g.place, "before the steady state: what a program begins with");
+            continue;
+        }
+        if (g.idle < ms) continue;
         finding f = j.at("R24", g.place);
         f.count = g.count;
         f.cost = std::min(1.0, j.share(g.idle));

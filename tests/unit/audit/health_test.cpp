@@ -26,6 +26,21 @@ TEST(health, the_classes_add_up) {
     EXPECT_EQ(h.reasons.at("small"), 1u);
 }
 
+TEST(health, words_of_another_type_are_none) {
+    scene x;
+    x.launch("k").dispatch(1, R"({"kind":"dispatched","op":[],"selected":7,"items":"none","reason":{}})");
+    x.dispatch(2, R"({"kind":"fell_back","op":1,"requested":true,"reason":3})");
+    x.dispatch(3, R"({"kind":5})").dispatch(4, "[]").dispatch(5, "{");
+    auto const seen = judge_scene(x);
+    ASSERT_NE(seen.found("R03"), nullptr) << seen.rules();
+    EXPECT_EQ(seen.found("R03")->what, "'?' fell back to the CPU: no reason given");
+    EXPECT_EQ(seen.found("R07"), nullptr) << seen.rules();
+    health h;
+    add_health(seen.m, "t", h);
+    EXPECT_EQ(h.dispatches.all, 2u);
+    EXPECT_TRUE(h.reasons.empty());
+}
+
 TEST(health, counts_processes_that_used_no_gpu_but_not_those_that_only_started_others) {
     scene x;
     x.launch("k").child("/usr/bin/python3", 10).child("/usr/bin/gcc", 10).child("/bin/sh", 10);

@@ -34,13 +34,80 @@ TEST(budget, lines_are_kept_or_broken_with_what_was_measured) {
 }
 
 TEST(budget, what_it_allows_is_no_finding_and_is_said) {
+    for (auto const* const what : {"R22 at train.py:step", "scalar-read at train.py:2"}) {
+        scene x;
+        reads(x, 40);
+        auto const b = parse_budget(fmt::format("allow {} because it sizes the output", what)).value();
+        auto const seen = judge_scene(x, b.apply({}));
+        EXPECT_EQ(seen.found("R22"), nullptr) << what;
+        EXPECT_EQ(seen.exempt("R22"), 40u) << what;
+        EXPECT_EQ(seen.found("R60"), nullptr) << "nor is what it leaves idle: " << seen.rules();
+    }
+}
+
+verdict_line line_of(judged const& seen, char const* text) {
+    return check(parse_budget(text).value(), input(seen)).at(0);
+}
+
+// A busy one that did most, and one that waits for what it reads; both have steps.
+void two_processes(scene& x) {
+    x.repeat(300, [](scene& y, int) { plain_step(y); });
+    x.another_process(43).compile(300'000);
+    reads(x, 60);
+}
+
+TEST(budget, each_process_that_is_at_work_has_to_keep_a_line) {
     scene x;
-    reads(x, 40);
-    auto seen = judge_scene(x);
-    ASSERT_NE(seen.found("R22"), nullptr);
-    allow(parse_budget("allow R22 at train.py:step because it sizes the output").value(), seen.r);
-    EXPECT_EQ(seen.found("R22"), nullptr);
-    EXPECT_EQ(seen.exempt("R22"), 40u);
+    two_processes(x);
+    auto const seen = judge_scene(x);
+    ASSERT_EQ(main_process(seen.m)->pid, 42u);
+    for (auto const* const text : {"steady.gpu_busy >= 80%", "cold.ms <= 100", "step.ms >= 0.095"}) {
+        auto const line = line_of(seen, text);
+        EXPECT_FALSE(line.kept || line.unknown) << line.text;
+        EXPECT_NE(line.text.find("(process 43)"), std::string::npos) << line.text;
+    }
+    EXPECT_FALSE(line_of(seen, "bytes_to_host <= 239").kept) << "60 times 4 bytes, by the other one";
+    EXPECT_TRUE(line_of(seen, "bytes_to_host <= 240").kept);
+    EXPECT_TRUE(line_of(seen, "steady.gpu_busy >= 1%").kept);
+}
+
+TEST(budget, counts_per_step_are_those_of_a_process) {
+    scene x;
+    reads(x, 60);
+    x.another_process(43);
+    reads(x, 60);
+    auto const seen = judge_scene(x);
+    auto const kept = line_of(seen, "R22.per_step <= 1"), broken = line_of(seen, "R22.per_step <= 0.9");
+    EXPECT_TRUE(kept.kept) << kept.text;
+    EXPECT_FALSE(broken.kept || broken.unknown) << broken.text;
+    EXPECT_TRUE(line_of(seen, "R22.count <= 120").kept);
+    EXPECT_FALSE(line_of(seen, "R22.count <= 119").kept);
+}
+
+TEST(budget, a_process_without_steps_leaves_no_answer_unless_it_did_next_to_nothing) {
+    for (int const kernels : {2, 60}) {
+        scene x;
+        reads(x, 60);
+        x.another_process(43).repeat(kernels, [](scene& y, int i) { y.launch(fmt::format("k{}", i), {.takes = 1}); });
+        auto const seen = judge_scene(x);
+        for (auto const* const text : {"steady.gpu_busy >= 1%", "R22.per_step <= 2", "step.ms <= 1000"})
+            EXPECT_EQ(line_of(seen, text).unknown, kernels == 60) << line_of(seen, text).text;
+        EXPECT_FALSE(line_of(seen, "R22.per_step <= 0.5").unknown) << "what is known breaks it";
+    }
+}
+
+TEST(budget, a_rule_that_had_nothing_to_look_at_keeps_nothing) {
+    scene once, often;
+    once.launch("a").launch("b");
+    often.repeat(40, [](scene& y, int) { plain_step(y); });
+    auto const little = judge_scene(once), enough = judge_scene(often);
+    for (auto const* const text : {"R16.count <= 0", "R31.count <= 0", "R41.cost <= 0", "R58.count <= 0"}) {
+        auto const line = line_of(little, text);
+        EXPECT_TRUE(line.unknown && !line.kept) << line.text;
+        EXPECT_NE(line.text.find("no steps were found, so R"), std::string::npos) << line.text;
+        EXPECT_FALSE(line_of(enough, text).unknown) << text;
+    }
+    EXPECT_TRUE(line_of(little, "R22.count <= 0").kept) << "that one needs no steps";
 }
 
 TEST(budget, an_unknown_name_is_answered_with_the_nearest) {
@@ -115,6 +182,43 @@ TEST(diff, a_run_that_left_the_gpu_is_broken_and_one_that_came_to_it_is_of_anoth
     EXPECT_NE(refused.error().message().find("another device: no device and NVIDIA H200"), std::string::npos)
         << refused.error().message();
     EXPECT_TRUE(compare(input(c), input(a), strictness::any));
+}
+
+TEST(diff, looks_at_every_process) {
+    scene one, two, slower;
+    for (auto* x : {&one, &two, &slower}) {
+        x->repeat(100, [](scene& y, int) { plain_step(y); });
+        x->another_process(43).repeat(60, [&](scene& y, int) {
+            y.on("b.py:1").launch("other").on("b.py:2").launch("add").passes(x == &slower ? 300 : 100);
+            if (x == &two) y.read(4096);
+        });
+    }
+    auto const a = judge_scene(one), b = judge_scene(two), c = judge_scene(slower);
+    auto const has = [](difference const& d, std::string_view text) {
+        return std::ranges::any_of(d.lines, [&](std::string const& l) { return l.starts_with(text); });
+    };
+    auto const reads_more = compare(input(a), input(b), strictness::any).value();
+    EXPECT_TRUE(has(reads_more, "WORSE  read"));
+    auto const takes_longer = compare(input(a), input(c), strictness::any).value();
+    EXPECT_TRUE(has(takes_longer, "WORSE  step"));
+    scene alone;
+    alone.repeat(100, [](scene& y, int) { plain_step(y); });
+    EXPECT_TRUE(
+        has(compare(input(judge_scene(alone)), input(a), strictness::any).value(), "       new kernel    other"));
+}
+
+TEST(diff, a_finding_is_no_new_one_because_another_file_of_that_name_was_seen) {
+    scene before, after;
+    for (auto* x : {&before, &after})
+        x->repeat(60, [&](scene& y, int) {
+            y.on("main.py:1").launch("k").on("a/utils.py:2").read(4).passes(30);
+            if (x == &after) y.on("b/utils.py:9").launch("k");
+        });
+    auto const a = judge_scene(before), b = judge_scene(after);
+    ASSERT_EQ(a.found("R22")->where, "utils.py:2") << a.rules();
+    ASSERT_EQ(b.found("R22")->where, "a/utils.py:2") << b.rules();
+    for (auto const& f : compare(input(a), input(b), strictness::any).value().new_findings) EXPECT_NE(f.rule, "R22");
+    for (auto const& f : compare(input(b), input(a), strictness::any).value().new_findings) EXPECT_NE(f.rule, "R22");
 }
 
 TEST(diff, tells_what_is_gone_and_breaks_where_nothing_was_read_or_less_memory_held) {
@@ -334,6 +438,16 @@ TEST(report, where_nothing_makes_it_cpu_code_nothing_is_said_to) {
     EXPECT_EQ(all.shape, cpu_shape::no) << seen.rules();
     EXPECT_EQ(all.forced_by, "");
     EXPECT_TRUE(all.change.starts_with("compiling by NVRTC")) << all.change;
+}
+
+TEST(report, has_a_bar_for_each_process_that_is_at_work) {
+    scene x, alone;
+    two_processes(x);
+    reads(alone, 40);
+    auto const page = to_html(input(judge_scene(x))), other = to_html(input(judge_scene(alone)));
+    for (auto const* const part : {"The steady state of process 42: ", "The steady state of process 43: "})
+        EXPECT_NE(page.find(part), page.npos) << part;
+    EXPECT_NE(other.find("The steady state: "), other.npos);
 }
 
 TEST(report, a_kernel_has_all_its_launch_shapes) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps, windows, the ledger, and in which order findings are told.
 #include "audit/call_class.hpp"
+#include "audit/report.hpp"
 #include "unit/audit/scene.hpp"
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <functional>
 
 namespace kiln::audit::testing {
@@ -61,6 +63,18 @@ TEST(audit_model, where_nothing_ran_there_is_nothing_to_judge) {
     EXPECT_EQ(seen.found("R01")->level, severity::info);
     scene expected;
     EXPECT_EQ(judge_scene(expected, {.expect_gpu = true}).found("R01")->level, severity::blocking);
+}
+
+TEST(audit_model, copies_without_a_kernel_are_nothing_to_judge) {
+    scene x;
+    x.repeat(40, [](scene& y, int) { y.copy(direction::to_device, 4096).passes(10); });
+    auto const seen = judge_scene(x);
+    EXPECT_FALSE(seen.r.can_be_judged);
+    EXPECT_TRUE(seen.r.nothing_ran);
+    EXPECT_EQ(seen.r.why_not, "no kernel ran on a GPU, so there is nothing to judge");
+    EXPECT_NE(seen.found("R01"), nullptr) << seen.rules();
+    report_input const in{.m = seen.m, .result = seen.r, .recording = "", .files = {}};
+    EXPECT_EQ(verdict(in), "no kernel ran on a GPU, only copies and sets");
 }
 
 // Of a process that could write no more after a while: it dropped its rights, changed its root, or its disk was full.
@@ -129,8 +143,9 @@ TEST(audit_model, nothing_is_certain_of_what_was_not_looked_at) {
 }
 
 TEST(audit_model, what_is_cut_short_is_not_called_cpu_code) {
-    for (int const how : {0, 1, 2, 3}) {
+    for (int const how : {0, 1, 2, 3, 4}) {
         scene x;
+        if (how == 4) x.p().missing_chunks = 1;
         if (how == 0) x.all().has_end = false;
         if (how == 1) x.all().spoilt_files = 1;
         if (how == 2) x.p().skipped_bytes = 1;
@@ -265,6 +280,31 @@ TEST(audit_gaps, idle_after_waits_that_are_let_pass_is_no_finding) {
     EXPECT_GT(seen.exempt("R20"), 0u) << seen.rules();
     EXPECT_EQ(seen.found("R60"), nullptr) << seen.rules();
     EXPECT_EQ(seen.exempt("R60"), 1u) << seen.rules();
+}
+
+TEST(audit_gaps, idle_after_waits_that_a_project_allows_is_no_finding_either) {
+    auto const of = [](std::vector<allowance> allowed) {
+        scene x;
+        x.repeat(200, [](scene& y, int) { y.on("a.py:1").launch("k").on("a.py:2").read(4).passes(30); });
+        return judge_scene(x, {.allowed = std::move(allowed)});
+    };
+    auto const before = of({}), after = of({{"R22", "a.py:2", "it is shown"}}), other = of({{"R22", "a.py:3", "no"}});
+    ASSERT_NE(before.found("R22"), nullptr) << before.rules();
+    EXPECT_NE(before.found("R60"), nullptr) << before.rules();
+    EXPECT_EQ(after.found("R22"), nullptr) << after.rules();
+    EXPECT_EQ(after.found("R60"), nullptr) << after.rules();
+    EXPECT_EQ(after.exempt("R60"), 1u) << after.rules();
+    EXPECT_NE(other.found("R60"), nullptr) << "another line was allowed";
+}
+
+TEST(audit_rules, that_judge_the_evidence_are_not_allowed_away) {
+    scene x;
+    plain_step(x);
+    x.p().skipped_bytes = 1;
+    auto const seen = judge_scene(x, {.allowed = {{"R91", "the recording", "nobody looks"}}});
+    EXPECT_EQ(seen.found("R91"), nullptr) << "it is said among the exemptions";
+    EXPECT_EQ(seen.exempt("R91"), 1u);
+    EXPECT_FALSE(seen.r.can_be_judged);
 }
 
 TEST(audit_rules, name_no_option_that_is_not_there) {
@@ -452,6 +492,92 @@ TEST(audit_gaps, are_told_apart_by_what_the_thread_did) {
         EXPECT_GT(causes[spins ? gap_cause::host_compute : gap_cause::host_wait], 20u) << spins;
         EXPECT_LE(causes[spins ? gap_cause::host_wait : gap_cause::host_compute], 1u) << "after the last sample";
     }
+}
+
+TEST(audit_steps, a_lag_is_found_in_a_long_sequence_and_none_where_there_is_no_order) {
+    std::vector<std::uint32_t> regular, late, disordered;
+    std::uint32_t state = 1;
+    auto const any = [&] { return state = state * 1664525u + 1013904223u, state >> 8; };
+    for (std::uint32_t i = 0; i < 100'000; ++i) {
+        regular.push_back(any() % 40 == 0 ? 99 : i % 7);  // but for one in forty
+        late.push_back(i < 53'000 ? any() % 500 : i % 7);
+        disordered.push_back(any() % 3000);
+    }
+    EXPECT_EQ(period_of(regular), 7u);
+    EXPECT_EQ(period_of(late), 7u);
+    EXPECT_EQ(period_of(disordered), 0u);
+}
+
+// Reads of as many threads: it was a minute of a processor.
+TEST(audit_consumers, of_many_threads_are_found_without_looking_at_all_for_each) {
+    constexpr int threads = 200'000;
+    scene x;
+    x.repeat(threads, [](scene& y, int i) {
+        y.copy(direction::to_host, 8);
+        y.p().calls.back().thread = static_cast<std::uint32_t>(i) + 1;
+        y.wait("cudaStreamSynchronize");
+        y.p().calls.back().thread = static_cast<std::uint32_t>(i) + 1;
+    });
+    auto const begin = std::clock();
+    auto const seen = judge_scene(x);
+    EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 20);
+    auto const& reads = seen.m.processes.front().reads;
+    EXPECT_EQ(reads.size(), std::size_t{threads});
+    EXPECT_TRUE(std::ranges::all_of(reads, [](read_use const& r) { return r.wait >= 0; }));
+}
+
+TEST(audit_consumers, take_what_lies_on_their_stream_and_what_nobody_took) {
+    scene x;
+    for (auto const on : {7u, 9u, 7u, 9u}) x.copy(direction::to_host, 8, {.on_stream = on});
+    x.wait("cudaStreamSynchronize").copy(direction::to_host, 8).wait("cudaDeviceSynchronize");
+    x.p().calls.back().thread = 5;  // who looks at all that came before
+    auto const seen = judge_scene(x);
+    std::map<std::int32_t, std::set<std::int32_t>> ops_of_wait;
+    for (auto const& r : seen.m.processes.front().reads) ops_of_wait[r.wait].insert(r.op);
+    std::map<std::int32_t, std::set<std::int32_t>> const expected{{0, {0, 2}}, {1, {1, 3, 4}}};
+    EXPECT_EQ(ops_of_wait, expected);
+}
+
+TEST(audit_places, of_files_with_one_name_are_told_apart) {
+    scene x;
+    x.repeat(15, [](scene& y, int) {
+        for (auto const* const line : {"a/utils.py:2", "b/utils.py:2"})
+            y.on("a/utils.py:1").launch("k").on(line).wait("cudaStreamSynchronize").passes(30);
+    });
+    EXPECT_EQ(judge_scene(x).found("R20"), nullptr) << "twice 15 waits are not 30";
+    scene often;
+    often.repeat(40, [](scene& y, int) {
+        for (auto const* const line : {"a/utils.py:2", "b/utils.py:2"})
+            y.on("main.py:1").launch("k").on(line).wait("cudaStreamSynchronize").passes(30);
+    });
+    auto named = often.ends().all(), one = often.all();
+    auto const seen = judge_scene(often);
+    std::set<std::string> where;
+    for (auto const& f : seen.r.findings)
+        if (f.rule == "R20") where.insert(f.where);
+    EXPECT_EQ(where, (std::set<std::string>{"a/utils.py:2", "b/utils.py:2"})) << seen.rules();
+    EXPECT_EQ(seen.m.processes.front().place_at(1).label, "main.py:1") << "there is but one";
+    EXPECT_EQ(model_of(named, {.step = "utils.py:2"}).processes.front().missing_step, "");
+    EXPECT_EQ(model_of(one, {.step = "b/utils.py:2"}).processes.front().missing_step, "");
+}
+
+TEST(audit_places, get_as_much_of_their_folders_as_it_takes) {
+    auto const labels = [](std::vector<std::string> const& files) {
+        std::vector<place> places;
+        for (auto const& file : files) places.push_back(place_from(file + "\t3\tf\n"));
+        tell_apart(places);
+        std::vector<std::string> out;
+        for (auto const& p : places) out.push_back(p.label);
+        return out;
+    };
+    using strings = std::vector<std::string>;
+    EXPECT_EQ(labels({"/x/a/m.py", "/x/b/m.py", "/x/c.py"}), (strings{"a/m.py:3", "b/m.py:3", "c.py:3"}));
+    EXPECT_EQ(labels({"/x/a/u/m.py", "/x/b/u/m.py", "/x/b/m.py"}), (strings{"a/u/m.py:3", "b/u/m.py:3", "b/m.py:3"}));
+    EXPECT_EQ(labels({"/m.py", "/1/2/3/4/5/6/m.py", "/0/2/3/4/5/6/m.py"}),
+              (strings{"m.py:3", "/1/2/3/4/5/6/m.py:3", "/0/2/3/4/5/6/m.py:3"}));
+    EXPECT_EQ(labels({"/x/a.cu", "/x/./b/../a.cu", "a.cu"}), (strings{"a.cu:3", "a.cu:3", "a.cu:3"})) << "one file";
+    EXPECT_TRUE(is_called("a/m.py:3", "m.py:3") && is_called("m.py:3", "m.py:3"));
+    EXPECT_FALSE(is_called("am.py:3", "m.py:3") || is_called("m.py:3", "a/m.py:3"));
 }
 
 TEST(audit_places, name_the_line_of_the_user) {

@@ -183,6 +183,23 @@ TEST(recording, of_a_directory_joins_recorder_and_companion) {
     EXPECT_EQ(read_recording(nothing.path()).error().code(), errc::not_found);
 }
 
+// Of a whole chunk nothing is left to be seen but that the next one has another number.
+TEST(recording, a_piece_cut_out_of_the_middle_is_counted) {
+    auto const place = base::temporary_directory::make().value();
+    auto const whole = sample().data;
+    auto const second = whole.find(whole.substr(format::file_header_bytes, 4), format::file_header_bytes + 4);
+    auto const third = whole.find(whole.substr(format::file_header_bytes, 4), second + 4);
+    ASSERT_NE(third, whole.npos);
+    auto const cut = whole.substr(0, second) + whole.substr(third);
+    for (auto const* const name : {"p7.0.kilnrec", "c8.kilnrec"})
+        ASSERT_TRUE(base::replace_file(place.path() / name, base::as_bytes(cut)));
+    auto const all = read_recording(place.path()).value();
+    ASSERT_EQ(all.processes.size(), 2u);
+    EXPECT_EQ(all.processes[0].missing_chunks, 1u);
+    EXPECT_EQ(all.processes[0].skipped_bytes, 0u);
+    EXPECT_EQ(all.processes[1].missing_chunks, 0u) << "a fork's companion counts on from its parent's";
+}
+
 TEST(recording, of_a_newer_version_is_refused_and_of_another_format_not_judged) {
     auto const place = base::temporary_directory::make().value();
     ASSERT_TRUE(base::replace_file(place.path() / "p7.0.kilnrec", base::as_bytes(sample().data)));

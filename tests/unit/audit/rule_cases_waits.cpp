@@ -108,16 +108,16 @@ body uploads(std::vector<std::uint64_t> sizes) {
     };
 }
 
-body there_and_back(std::uint64_t changed_by) {
+body there_and_back(std::uint64_t changed_by, std::uint64_t buffer = 0) {
     return [=](s y, int i) {
         auto const h = 100u + static_cast<std::uint64_t>(i);
         y.on("a.py:1")
             .launch("k")
             .on("a.py:2")
-            .copy(to_host, 8192, {.hash = h})
+            .copy(to_host, 8192, {.hash = h, .pointer = buffer})
             .wait("cudaStreamSynchronize")
             .on("a.py:3")
-            .copy(to_device, 8192, {.hash = h + changed_by});
+            .copy(to_device, 8192, {.hash = h + changed_by, .pointer = buffer});
     };
 }
 void twice_there_and_back(s x) {
@@ -137,6 +137,12 @@ body uploads_content(std::uint64_t bytes, std::uint64_t by) {
             .on("a.py:2")
             .launch("k");
     };
+}
+making uploads_before_a_compile(copy_options const& how) {
+    return then_plain(40, [=](s x) {
+        x.repeat(40, [&](s y, int) { y.on("a.py:9").copy(to_device, 8192, how); });
+        x.on("a.py:9").compile(1000);
+    });
 }
 making uploads_alike_before_a_compile() {
     return then_plain(40, [](s x) {
@@ -218,6 +224,7 @@ std::vector<rule_case> cases_of_waits() {
         {"R24", "fires", fires, loop(40, copies(to_host, 4096, synchronous))},
         {"R24", "few", below, loop(19, copies(to_host, 4096, synchronous))},
         {"R24", "on_the_device", passes, loop(40, copies(on_device, 4096, synchronous))},
+        {"R24", "before_the_steady_state", exempt, uploads_before_a_compile(synchronous)},
         {"R27", "fires", fires, on_streams({.flag = 1, .other = scene::null_stream})},
         {"R27", "no_null_stream", below, on_streams({.flag = 1})},
         {"R27", "non_blocking", passes, on_streams({.other = scene::null_stream})},
@@ -233,7 +240,9 @@ std::vector<rule_case> cases_of_waits() {
         {"R31", "large", passes, loop(40, uploads({1 << 17, 1 << 17, 1 << 17}))},
         {"R32", "fires", fires, loop(20, there_and_back(0))},
         {"R32", "two", below, then_plain(20, twice_there_and_back)},
+        {"R32", "in_one_buffer", fires, loop(20, there_and_back(0, 77))},
         {"R32", "other_content", passes, loop(20, there_and_back(1000))},
+        {"R32", "other_content_in_one_buffer", passes, loop(20, there_and_back(1000, 77))},
         {"R33", "fires", fires, loop(20, uploads_content(8192, 0))},
         {"R33", "small", below, loop(20, uploads_content(2048, 0))},
         {"R33", "new_content", passes, loop(20, uploads_content(8192, 1))},

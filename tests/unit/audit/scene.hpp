@@ -28,25 +28,15 @@ class scene {
 public:
     static constexpr std::uint32_t stream = own_stream, null_stream = 1, thread = 100;
 
-    scene() {
-        all_.processes.resize(1);
-        auto& about = p().about;
-        about.pid = 42;
-        about.started = ns(1);
-        about.begun = ns(1000);
-        about.level = 1;
-        format::device_record d;
-        d.multiprocessors = 132;
-        d.major = 9;
-        d.name = text("NVIDIA H200");
-        p().devices.push_back(d);
-        format::context_record c;
-        c.null_stream = null_stream;
-        p().contexts.push_back(c);
-        at_ = 2000;
+    scene() { begin_process(42); }
+    // What follows is done by another one.
+    scene& another_process(std::uint32_t pid) {
+        if (p().ends.empty()) ends();
+        begin_process(pid);
+        return *this;
     }
 
-    process_recording& p() { return all_.processes.front(); }
+    process_recording& p() { return all_.processes[now_]; }
     recording& all() { return all_; }
     std::uint32_t text(std::string_view t) { return all_.strings.intern(t); }
     static std::uint64_t ns(double us) { return static_cast<std::uint64_t>(us * 1000); }
@@ -237,7 +227,29 @@ public:
     }
 
 private:
+    void begin_process(std::uint32_t pid) {
+        now_ = all_.processes.size();
+        all_.processes.emplace_back();
+        free_at_ = 0;
+        correlation_ = stack_ = 0;
+        auto& about = p().about;
+        about.pid = pid;
+        about.started = ns(1);
+        about.begun = ns(1000);
+        about.level = 1;
+        format::device_record d;
+        d.multiprocessors = 132;
+        d.major = 9;
+        d.name = text("NVIDIA H200");
+        p().devices.push_back(d);
+        format::context_record c;
+        c.null_stream = null_stream;
+        p().contexts.push_back(c);
+        at_ = 2000;
+    }
+
     recording all_;
+    std::size_t now_ = 0;
     double at_ = 0, free_at_ = 0;
     std::uint32_t correlation_ = 0, stack_ = 0, pids_ = 1000;
 };
