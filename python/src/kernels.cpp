@@ -199,8 +199,8 @@ private:
 void kernel_object::pack(packed& out, nb::handle given, parameter to, std::size_t index, std::vector<array>& held) const {
     auto* const object = given.ptr();
     bool const is_bool = PyBool_Check(object);
-    if (is_bool && (!is_whole(to.means) || to.size == 1)) {
-        if (to.means != meaning::unknown && !is_whole(to.means)) refuse(index, "a bool", to.means);
+    if (is_bool && (to.means == meaning::pointer || to.means == meaning::record)) refuse(index, "a bool", to.means);
+    if (is_bool && (to.means == meaning::unknown || (is_whole(to.means) && to.size == 1))) {
         out.put(object == Py_True), out.size = 1;
     } else if (is_bool || PyLong_CheckExact(object)) {
         if (to.means == meaning::record) refuse(index, "an int", to.means);

@@ -73,7 +73,8 @@ def test_a_compiler_beside_the_package_is_found(tmp_path):
     assert seen.stdout.strip() == str(tmp_path / "env"), seen.stderr
 
 
-def test_an_environment_of_conda_is_one_too(python, tmp_path):
+def test_an_environment_of_conda_is_one_too(python, tmp_path, monkeypatch):
+    monkeypatch.delenv("CONDA_PREFIX", raising=False)
     (tmp_path / "conda-meta").mkdir()
     ask = f"import sys\nsys.prefix = sys.base_prefix = {str(tmp_path)!r}\nimport kiln, os\nprint(os.environ.get('CONDA_PREFIX'))"
     assert python(ask).stdout == f"{tmp_path}\n"
