@@ -39,7 +39,7 @@ __version__: str = _kiln.version
 # same to type checkers.
 _PLACES = {
     "_arrays": ("Array",),
-    "_bundles": ("add_bundle", "build", "configure", "inspect"),
+    "_bundles": ("add_bundle", "build", "configure", "contents"),
     "_errors": ("Cancelled", "CompileFailed", "Corrupt", "DriverError", "Error", "Forbidden", "InternalError",
         "InvalidArgument", "IoError", "LinkFailed", "NoDevice", "NotFound", "OutOfMemory", "Timeout", "Unsupported",
         "WorkerFailed"),

@@ -2,7 +2,7 @@
 # What __init__.py finds when it is asked for.
 from . import spatial as spatial, torch as torch, tropical as tropical
 from ._arrays import Array as Array
-from ._bundles import add_bundle as add_bundle, build as build, configure as configure, inspect as inspect
+from ._bundles import add_bundle as add_bundle, build as build, configure as configure, contents as contents
 from ._errors import (
     Cancelled as Cancelled, CompileFailed as CompileFailed, Corrupt as Corrupt, DriverError as DriverError, Error as Error,
     Forbidden as Forbidden, InternalError as InternalError, InvalidArgument as InvalidArgument, IoError as IoError,

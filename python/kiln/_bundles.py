@@ -142,13 +142,13 @@ def build(file: str | os.PathLike[str], what: Sequence[Any], *, archs: Sequence[
         run_replay(words, "kiln.build", timeout)
 
 
-def inspect(file: str | os.PathLike[str]) -> Bundle:
+def contents(file: str | os.PathLike[str]) -> Bundle:
     """What a bundle holds: a table, also in notebooks.
 
     `file`: of `kiln.build`, `kiln.replay` or the command line.
 
     >>> kiln.build("seen.kiln", [kiln.Unit("k", 'extern "C" __global__ void k() {}')], archs=["sm_80"])
-    >>> [(one["unit"], one["target"], one["kernels"]) for one in kiln.inspect("seen.kiln")]
+    >>> [(one["unit"], one["target"], one["kernels"]) for one in kiln.contents("seen.kiln")]
     [('k', 'sm_80', ['k'])]
     """
     import json
@@ -157,11 +157,13 @@ def inspect(file: str | os.PathLike[str]) -> Bundle:
 
     path = os.fspath(file)
     if not os.path.exists(path):
-        raise NotFound(f"inspect: there is no bundle '{path}'")
+        raise NotFound(f"contents: there is no bundle '{path}'")
     done = subprocess.run([command(), "inspect", path, "--json"], capture_output=True, text=True)
     if done.returncode != 0:
         raise Corrupt(done.stderr.strip().removeprefix("kiln: "), done.returncode)
-    return Bundle(json.loads(done.stdout))
+    told = json.loads(done.stdout)
+    told["items"].sort(key=lambda one: (one["unit"], one["target"], one["kind"]))
+    return Bundle(told)
 
 
 # As in docs/guide/settings.md, without KILN_.

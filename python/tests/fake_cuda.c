@@ -19,7 +19,7 @@ static void note(char const* what, any a, any b) {
     fclose(to);
 }
 
-enum { most_streams = 64, first_stream = 1000 };
+enum { most_streams = 1 << 16, first_stream = 1000 };
 static int streams = 0;
 static int gone[most_streams];
 static int known(any stream) {

@@ -269,15 +269,15 @@ def test_warnings_are_logged(python):
 def test_a_bundle_shows_what_it_holds(tmp_path):
     file = tmp_path / "some.kiln"
     kiln.build(file, [kiln.Unit("saxpy", SAXPY)], archs=["sm_80", "sm_90"])
-    held = kiln.inspect(file)
+    held = kiln.contents(file)
     assert [(one["unit"], one["target"], one["kernels"]) for one in held] == [("saxpy", "sm_80", ["saxpy"]), ("saxpy", "sm_90", ["saxpy"])]
     assert held.about["artifacts"] == len(held) == 2 and "2 artifacts" in repr(held)
     assert "<td>sm_90</td>" in held._repr_html_() and "saxpy  sm_80" in str(held)
     with pytest.raises(kiln.NotFound, match="there is no bundle"):
-        kiln.inspect(tmp_path / "none.kiln")
+        kiln.contents(tmp_path / "none.kiln")
     file.write_bytes(b"nonsense")
     with pytest.raises(kiln.Corrupt, match="some.kiln"):
-        kiln.inspect(file)
+        kiln.contents(file)
 
 
 def test_a_build_has_a_deadline(tmp_path):
