@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -35,6 +34,8 @@ class Future:
         return self._answer.result(timeout)
 
     def __await__(self) -> Any:
+        import asyncio  # as large as all of this package: who awaits has it
+
         async def wait() -> _kiln.ReadyUnit:
             pause = 0.0005
             while not self.done():
