@@ -105,7 +105,8 @@ class Unit:
         `types`: what its parameters are, "int, float, const float*, float*" or as they stand in the kernel. Then a number becomes what the parameter is, or is
         refused: without it, an int for a `float` goes as its bits, and before CUDA 12.4 nobody knows how large a parameter is.
         """
-        made = self.get(device, timeout=timeout).kernel(name, None if types is None else read(types))
+        said = None if types is None else read(types)
+        made = self.get(device, timeout=timeout).kernel(name, said)
         made.recipe = (_kernel_again, (self, name, device, types if types is None or isinstance(types, str) else tuple(types)))
         return made
 
