@@ -10,10 +10,9 @@ the clock starts, and results stay there: only their areas come back).
 from __future__ import annotations
 
 import argparse
-import io
-import lzma
 import multiprocessing
 import pathlib
+import sys
 import time
 from typing import Any
 
@@ -23,16 +22,11 @@ import torch
 
 from kiln import spatial
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "examples/python_counties"))
+import packed
+
 ROWS: Any = None
 KEYS: Any = None
-
-
-def counties(path: pathlib.Path) -> Any:
-    with numpy.load(io.BytesIO(lzma.decompress(path.read_bytes()))) as packed:
-        xy = numpy.column_stack([numpy.cumsum(packed[d].astype("i8")) for d in ("dx", "dy")]) / packed["scale"][0]
-        vertices, rings = packed["ring_off"].astype("i8"), packed["poly_ring"].astype("i8")
-        shells = numpy.append(numpy.flatnonzero(packed["shell"]), len(vertices) - 1)  # a shell begins a polygon
-    return shapely.from_ragged_array(shapely.GeometryType.MULTIPOLYGON, xy, (vertices, shells, numpy.searchsorted(shells, rings)))
 
 
 def tiling(columns: int, lines: int, halvings: int) -> Any:
@@ -102,7 +96,7 @@ def main() -> None:
     asked.add_argument("--small", action="store_true", help="a hundredth of the work, to see that it runs")
     how = asked.parse_args()
     if how.counties:
-        compare("counties by 56 keys", counties(how.counties), 56, how.processes, united, spatial.dissolve)
+        compare("counties by 56 keys", packed.shapes(how.counties), 56, how.processes, united, spatial.dissolve)
     side, halvings = (20, 5) if how.small else (100, 8)
     compare(f"tiling of {side * side * 4 << halvings:,} edges by 100 keys", tiling(side, side, halvings), 100, how.processes, united, spatial.dissolve)
     random = numpy.random.default_rng(1)

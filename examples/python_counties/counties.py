@@ -10,15 +10,13 @@ use it. --beside times GeoPandas' own join as well.
 from __future__ import annotations
 
 import argparse
-import io
-import lzma
 import pathlib
 import time
 from typing import Any
 
 import geopandas
 import numpy
-import shapely
+import packed
 
 import kiln
 from kiln import spatial
@@ -29,13 +27,7 @@ CONTIGUOUS = (-125.0, 24.0, -66.0, 50.0)
 def read_counties(path: pathlib.Path) -> Any:
     if path.suffix != ".xz":
         return geopandas.read_file(path)
-    with numpy.load(io.BytesIO(lzma.decompress(path.read_bytes()))) as packed:
-        xy = numpy.column_stack([numpy.cumsum(packed[d].astype("i8")) for d in ("dx", "dy")]) / packed["scale"][0]
-        vertices, rings = packed["ring_off"].astype("i8"), packed["poly_ring"].astype("i8")
-        shells = numpy.append(numpy.flatnonzero(packed["shell"]), len(vertices) - 1)  # a shell begins a polygon
-    rows = numpy.searchsorted(shells, rings)
-    shapes = shapely.from_ragged_array(shapely.GeometryType.MULTIPOLYGON, xy, (vertices, shells, rows))
-    return geopandas.GeoDataFrame(geometry=shapes, crs="EPSG:4269")
+    return geopandas.GeoDataFrame(geometry=packed.shapes(path), crs="EPSG:4269")
 
 
 def random_points(n: int) -> Any:

@@ -27,9 +27,11 @@ _refuse_subinterpreters()
 
 from . import _kiln
 
-# NVIDIA's compiler may be in this environment's own packages. A venv whose python is run by its path does not say so.
+# NVIDIA's compiler may be in this environment's own packages. One whose python is run by its path does not say so.
 if _sys.prefix != _sys.base_prefix:
     _os.environ.setdefault("VIRTUAL_ENV", _sys.prefix)
+elif _os.path.isdir(_os.path.join(_sys.prefix, "conda-meta")):
+    _os.environ.setdefault("CONDA_PREFIX", _sys.prefix)
 
 __version__: str = _kiln.version
 
@@ -37,7 +39,7 @@ __version__: str = _kiln.version
 # same to type checkers.
 _PLACES = {
     "_arrays": ("Array",),
-    "_bundles": ("add_bundle", "build", "configure"),
+    "_bundles": ("add_bundle", "build", "configure", "contents"),
     "_errors": ("Cancelled", "CompileFailed", "Corrupt", "DriverError", "Error", "Forbidden", "InternalError",
         "InvalidArgument", "IoError", "LinkFailed", "NoDevice", "NotFound", "OutOfMemory", "Timeout", "Unsupported",
         "WorkerFailed"),
@@ -46,6 +48,7 @@ _PLACES = {
         "make_segmented_reduce", "make_select", "make_transform", "make_unique_by_key", "make_upper_bound", "merge_sort",
         "radix_sort", "reduce", "reduce_sync", "segmented_reduce", "select", "select_sync", "transform", "unique_by_key",
         "unique_by_key_sync", "upper_bound"),
+    "_protocols": ("DeviceArray", "Stream"),
     "_types": ("Op", "Struct", "op", "struct"),
     "_units": ("Artifact", "Future", "Kernel", "RawModule", "Unit"),
     "_views": ("activity", "devices", "events", "execution", "no_sync", "no_transfers", "status"),

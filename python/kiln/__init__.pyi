@@ -2,7 +2,7 @@
 # What __init__.py finds when it is asked for.
 from . import spatial as spatial, torch as torch, tropical as tropical
 from ._arrays import Array as Array
-from ._bundles import add_bundle as add_bundle, build as build, configure as configure
+from ._bundles import add_bundle as add_bundle, build as build, configure as configure, contents as contents
 from ._errors import (
     Cancelled as Cancelled, CompileFailed as CompileFailed, Corrupt as Corrupt, DriverError as DriverError, Error as Error,
     Forbidden as Forbidden, InternalError as InternalError, InvalidArgument as InvalidArgument, IoError as IoError,
@@ -17,6 +17,7 @@ from ._prims import (
     merge_sort as merge_sort, radix_sort as radix_sort, reduce as reduce, reduce_sync as reduce_sync,
     segmented_reduce as segmented_reduce, select as select, select_sync as select_sync, transform as transform,
     unique_by_key as unique_by_key, unique_by_key_sync as unique_by_key_sync, upper_bound as upper_bound)
+from ._protocols import DeviceArray as DeviceArray, Stream as Stream
 from ._types import Op as Op, Struct as Struct, op as op, struct as struct
 from ._units import Artifact as Artifact, Future as Future, Kernel as Kernel, RawModule as RawModule, Unit as Unit
 from ._views import (activity as activity, devices as devices, events as events, execution as execution, no_sync as no_sync,

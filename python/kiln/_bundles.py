@@ -9,10 +9,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _kiln
-from ._errors import InternalError, InvalidArgument, IoError, NotFound, make
+from ._errors import Corrupt, InternalError, InvalidArgument, IoError, NotFound, Timeout, make
+
+if TYPE_CHECKING:
+    from ._views import Bundle
 
 _PLACES = ("bin/kiln", "../../bin/kiln")  # in a wheel; in a build tree
 
@@ -40,7 +43,7 @@ def main() -> None:
 _MISUSED = 2  # the program's exit status for words it does not understand
 
 
-def run_replay(words: Sequence[str], who: str) -> None:
+def run_replay(words: Sequence[str], who: str, timeout: float | None) -> None:
     """`kiln replay WORDS`. What could not be made is raised as it would be where it is asked for; what was decided is seen in kiln.events() and
     kiln.status(), as if it had been decided here."""
     import json
@@ -48,7 +51,9 @@ def run_replay(words: Sequence[str], who: str) -> None:
     with tempfile.TemporaryDirectory(prefix="kiln-") as scratch:
         events = os.path.join(scratch, "events")
         try:
-            done = subprocess.run([command(), "replay", *words, "--json"], capture_output=True, text=True, env={**os.environ, "KILN_EVENTS": events})
+            done = subprocess.run([command(), "replay", *words, "--json"], capture_output=True, text=True, env={**os.environ, "KILN_EVENTS": events}, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise Timeout(f"{who}: not ready within {timeout:g} s; what was compiled is kept, and nothing was written") from None
         finally:
             _take_in(events)
     try:
@@ -111,10 +116,10 @@ def want_file(who: str, file: str | os.PathLike[str]) -> None:
         raise IoError(f"{who}: '{path}' is a directory; name the file that is to be written")
 
 
-def build(file: str | os.PathLike[str], what: Sequence[Any], *, archs: Sequence[str], sign: str | None = None) -> None:
+def build(file: str | os.PathLike[str], what: Sequence[Any], *, archs: Sequence[str], sign: str | None = None, timeout: float | None = None) -> None:
     """Compiles units and specs for these architectures into one bundle; needs no GPU.
 
-    `file`: where it goes, left as it was where not everything can be made; `what`: units, specs, requirements' parts and names of what ships; `sign`: a private key of `kiln key`. What was compiled, found and
+    `file`: where it goes, left as it was where not everything can be made; `what`: units, specs, requirements' parts and names of what ships; `sign`: a private key of `kiln key`; `timeout`: seconds, for all of it. What was compiled, found and
     failed is in `kiln.events()` and, by unit, in `kiln.status()`, also where it raises.
 
     >>> kiln.build("two.kiln", [kiln.Unit("k", 'extern "C" __global__ void k() {}')], archs=["sm_80", "sm_90"])
@@ -134,7 +139,31 @@ def build(file: str | os.PathLike[str], what: Sequence[Any], *, archs: Sequence[
         words = [profile, "--arch", ",".join(texts("archs", archs)), "--complete", "-o", os.fspath(file)]
         if sign is not None:
             words += ["--sign", sign]
-        run_replay(words, "kiln.build")
+        run_replay(words, "kiln.build", timeout)
+
+
+def contents(file: str | os.PathLike[str]) -> Bundle:
+    """What a bundle holds: a table, also in notebooks.
+
+    `file`: of `kiln.build`, `kiln.replay` or the command line.
+
+    >>> kiln.build("seen.kiln", [kiln.Unit("k", 'extern "C" __global__ void k() {}')], archs=["sm_80"])
+    >>> [(one["unit"], one["target"], one["kernels"]) for one in kiln.contents("seen.kiln")]
+    [('k', 'sm_80', ['k'])]
+    """
+    import json
+
+    from ._views import Bundle
+
+    path = os.fspath(file)
+    if not os.path.exists(path):
+        raise NotFound(f"contents: there is no bundle '{path}'")
+    done = subprocess.run([command(), "inspect", path, "--json"], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Corrupt(done.stderr.strip().removeprefix("kiln: "), done.returncode)
+    told = json.loads(done.stdout)
+    told["items"].sort(key=lambda one: (one["unit"], one["target"], one["kind"]))
+    return Bundle(told)
 
 
 # As in docs/guide/settings.md, without KILN_.

@@ -50,7 +50,9 @@ def numbers(who: str, what: str, given: Any, keys: int | None) -> Any:
     other = (given < 0) | (given > numpy.iinfo(numpy.int32).max)
     if keys is None and other.any():
         raise InvalidArgument(f"{who}: {what} has {given[other][0]}, which is no row's number")
-    return numpy.where(other, -1, given).astype(numpy.int32)
+    out = given.astype(numpy.int32)
+    out[other] = -1
+    return out
 
 
 _REMEDIES = {"dissolve": ": leave keys= out, and the values that occur are numbered", "bounds_by_key": ": number them, as numpy.unique(key, return_inverse=True)[1] does"}

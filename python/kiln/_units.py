@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _kiln
 from ._errors import InvalidArgument
+from ._parameters import Types, read
 from ._told import plainly
 from ._types import several, texts
+
+if TYPE_CHECKING:
+    from ._protocols import StreamLike
 
 Artifact = _kiln.Artifact
 Kernel = _kiln.Kernel
@@ -31,6 +34,8 @@ class Future:
         return self._answer.result(timeout)
 
     def __await__(self) -> Any:
+        import asyncio  # as large as all of this package: who awaits has it
+
         async def wait() -> _kiln.ReadyUnit:
             pause = 0.0005
             while not self.done():
@@ -94,9 +99,16 @@ class Unit:
         return Future(_kiln.get_async(self._text(), device))
 
     @plainly
-    def kernel(self, name: str, device: int = 0, *, timeout: float | None = None) -> Kernel:
-        """One of its kernels, ready to launch: `k(grid, block, (n, 2.0, x, y))`."""
-        return self.get(device, timeout=timeout).kernel(name)
+    def kernel(self, name: str, device: int = 0, *, types: Types | None = None, timeout: float | None = None) -> Kernel:
+        """One of its kernels, ready to launch: `k(grid, block, (n, 2.0, x, y))`.
+
+        `types`: what its parameters are, "int, float, const float*, float*" or as they stand in the kernel. Then a number becomes what the parameter is, or is
+        refused: without it, an int for a `float` goes as its bits, and before CUDA 12.4 nobody knows how large a parameter is.
+        """
+        said = None if types is None else read(types)
+        made = self.get(device, timeout=timeout).kernel(name, said)
+        made.recipe = (_kernel_again, (self, name, device, types if types is None or isinstance(types, str) else tuple(types)))
+        return made
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Unit) and self._recipe == other._recipe
@@ -118,6 +130,10 @@ def _unit_again(*recipe: Any) -> Unit:
     return out
 
 
+def _kernel_again(unit: Unit, name: str, device: int, types: Types | None) -> Kernel:
+    return unit.kernel(name, device, types=types)
+
+
 def _artifact_again(data: bytes) -> Artifact:
     return Artifact.from_bytes(data)
 
@@ -137,7 +153,7 @@ class RawModule:
         kernel = self._unit.kernel(name)
         cooperative = self._cooperative
 
-        def launch(grid: Any, block: Any, args: tuple[Any, ...], *, shared_mem: int = 0, stream: Any = None) -> None:
+        def launch(grid: Any, block: Any, args: tuple[Any, ...], *, shared_mem: int = 0, stream: StreamLike | None = None) -> None:
             kernel(grid, block, args, shared=shared_mem, stream=stream, cooperative=cooperative)
 
         return launch

@@ -79,7 +79,16 @@ class Table:
 def _text(value: object) -> str:
     if value is None:
         return ""
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def report_html(report: _kiln.WarmReport) -> str:
+    """Of a plan's report, for notebooks: what it says, and a row for each thing that is cold."""
+    rows = [{"name": one.name, "target": one.target, "state": one.state, "why": one.why} for one in report.cold]
+    table = Table(rows, ("name", "target", "state", "why"))._repr_html_() if rows else ""
+    return f"<p>{report.total - len(rows)} of {report.total} warm, after {report.waited:.3g} s</p>{table}"
 
 
 class Status(Table):
@@ -102,6 +111,19 @@ class Status(Table):
 
     def __str__(self) -> str:
         return self.summary() + ("\n" + super().__str__() if len(self) else "")
+
+
+class Bundle(Table):
+    """What a bundle holds, an artifact a row. `about` has what is true of the whole: file, format, bytes, artifacts, signature, key."""
+
+    _fields = ("unit", "target", "kind", "bytes", "toolchain", "producer", "licence", "key", "readable", "kernels")
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        super().__init__(told.pop("items"), ("unit", "target", "kind", "bytes", "kernels"))
+        self.about = told
+
+    def __repr__(self) -> str:
+        return f"<kiln.Bundle '{self.about['file']}': {len(self)} artifacts>"
 
 
 def status() -> Status:

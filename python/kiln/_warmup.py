@@ -183,8 +183,9 @@ class Replayed:
 
 
 @plainly
-def replay(file: str | os.PathLike[str], *, archs: Sequence[str] = (), bundle: str | os.PathLike[str] | None = None) -> Replayed:
-    """Demands what a recording lists; returns at once. With `bundle`, makes it for `archs` and writes a bundle instead.
+def replay(file: str | os.PathLike[str], *, archs: Sequence[str] = (), bundle: str | os.PathLike[str] | None = None,
+           timeout: float | None = None) -> Replayed:
+    """Demands what a recording lists; returns at once. With `bundle`, makes it for `archs`, within `timeout` seconds, and writes a bundle instead.
 
     >>> with kiln.record("again.profile"):
     ...     _ = kiln.Unit("k", 'extern "C" __global__ void k() {}').artifact("sm_90")
@@ -204,7 +205,7 @@ def replay(file: str | os.PathLike[str], *, archs: Sequence[str] = (), bundle: s
         words = [os.fspath(file), "-o", os.fspath(bundle)]
         if archs:
             words += ["--arch", ",".join(texts("archs", archs))]
-        run_replay(words, "kiln.replay")
+        run_replay(words, "kiln.replay", timeout)
         return Replayed(0, 0)
     return Replayed(*_kiln.replay(os.fspath(file), list(archs)))
 

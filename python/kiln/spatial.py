@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Union, overload
+from typing import TYPE_CHECKING, Any, Union, overload
 
 from . import _keys, _kiln, _rows
 from ._errors import InvalidArgument
+from ._found import Areas as Areas, Boxes as Boxes, Counts as Counts, Crossings as Crossings, Dissolved as Dissolved, Locations as Locations
+from ._found import Matrices as Matrices, NearPairs as NearPairs, Overlay as Overlay, Pairs as Pairs, host as _host
 from ._rows import CoordinatesDropped as CoordinatesDropped
 from ._told import plainly
+
+if TYPE_CHECKING:
+    from ._protocols import StreamLike
 
 Geometries = _kiln.Geometries
 AreaIndex = _kiln.AreaIndex
@@ -103,136 +108,6 @@ def to_shapely_sync(rows: Geometries) -> Any:
     return shapely.from_wkb(rows.to_wkb_sync())
 
 
-def _host(x: Any) -> Any:
-    """Arrays on the host are NumPy's."""
-    return x.numpy_sync() if isinstance(x, _kiln.Array) and x.ordinal < 0 else x
-
-
-def _sync(x: Any) -> Any:
-    return x.numpy_sync() if isinstance(x, _kiln.Array) else x
-
-
-class _Columns:
-    """Arrays of one length, under names. They stay where they are; `<name>_sync()` and to_pandas_sync() bring them to the host."""
-
-    _names: tuple[str, ...] = ()
-
-    def __init__(self, *arrays: Any) -> None:
-        for name, array in zip(self._names, arrays):
-            setattr(self, name, _host(array))
-
-    def __len__(self) -> int:
-        return len(getattr(self, self._names[0]))
-
-    def __iter__(self) -> Any:
-        return (getattr(self, name) for name in self._names)
-
-    def to_pandas_sync(self) -> Any:
-        import pandas
-
-        return pandas.DataFrame({name: _sync(getattr(self, name)) for name in self._names})
-
-    def __repr__(self) -> str:
-        return f"<kiln.spatial.{type(self).__name__}: {len(self)} of {', '.join(self._names)}>"
-
-
-class Pairs(_Columns):
-    """Rows that stand in a relation, by left, then right."""
-
-    _names: tuple[str, ...] = ("left", "right")
-    left: Any
-    right: Any
-
-    def left_sync(self) -> Any:
-        return _sync(self.left)
-
-    def right_sync(self) -> Any:
-        return _sync(self.right)
-
-
-class NearPairs(Pairs):
-    """The same with their distance; by left, then distance, then right."""
-
-    _names = ("left", "right", "distance")
-    distance: Any
-
-    def distance_sync(self) -> Any:
-        return _sync(self.distance)
-
-
-class Areas(Pairs):
-    """Pairs with some area in common, and how much."""
-
-    _names = ("left", "right", "area")
-    area: Any
-
-    def area_sync(self) -> Any:
-        return _sync(self.area)
-
-
-class Overlay(Pairs):
-    """Geometries, `rows`, and of which left and right row each is: -1 where there is none."""
-
-    rows: Geometries
-
-    def __init__(self, rows: Geometries, left: Any, right: Any) -> None:
-        super().__init__(left, right)
-        self.rows = rows
-
-
-class Dissolved:
-    """One row, of `rows`, for each value, of `key`, that occurred; in the order of the values."""
-
-    rows: Geometries
-    key: Any
-
-    def __init__(self, key: Any, rows: Geometries) -> None:
-        self.key = key
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __repr__(self) -> str:
-        return f"<kiln.spatial.Dissolved: {len(self)} of key, rows>"
-
-
-class Matrices(Pairs):
-    """Pairs that are not disjoint, with nine entries of three bits each; as kiln's C++ interface has them."""
-
-    _names = ("left", "right", "bits")
-    bits: Any
-
-
-class Crossings(Pairs):
-    """Where segments meet: `how` is 1 for a crossing, 2 for a touch, 3 for an overlap, whose x and y are NaN."""
-
-    _names = ("left", "right", "how", "x", "y")
-    how: Any
-    x: Any
-    y: Any
-
-
-class Boxes(_Columns):
-    _names = ("min_x", "min_y", "max_x", "max_y")
-    min_x: Any
-    min_y: Any
-    max_x: Any
-    max_y: Any
-
-
-class Locations(_Columns):
-    _names = ("x", "y")
-    x: Any
-    y: Any
-
-
-class Counts(_Columns):
-    _names = ("vertices", "paths")
-    vertices: Any
-    paths: Any
-
-
 # ---- Which rows ---------------------------------------------------------------------------------------------------------
 
 
@@ -241,7 +116,7 @@ def _right(rows: Rows | AreaIndex) -> Geometries | AreaIndex:
 
 
 @plainly
-def join(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None, timeout: float | None = None) -> Pairs:
+def join(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: StreamLike | None = None, timeout: float | None = None) -> Pairs:
     """Rows of which `left relation right` is true; exact. `gdf.iloc[pairs.left_sync()]` are the rows themselves.
 
     `left`, `right`: whatever `geometries` takes, `right` also an AreaIndex; `relation`: one of RELATIONS; `timeout`: seconds, for kernels that must be
@@ -255,7 +130,7 @@ def join(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, s
 
 
 @plainly
-def join_within(left: Rows, right: Rows, distance: float, *, stream: Any = None, timeout: float | None = None) -> Pairs:
+def join_within(left: Rows, right: Rows, distance: float, *, stream: StreamLike | None = None, timeout: float | None = None) -> Pairs:
     """Rows no more than a distance apart.
 
     >>> len(spatial.join_within(["POINT (0 0)"], ["POINT (3 4)"], 5.0))
@@ -282,7 +157,7 @@ def join_in_chunks(left: Rows, right: Rows, take: Callable[[Pairs], object], rel
 
 
 @plainly
-def join_first(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None, timeout: float | None = None) -> Any:
+def join_first(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: StreamLike | None = None, timeout: float | None = None) -> Any:
     """For each left row the lowest right row, or -1: int32.
 
     >>> spatial.join_first(["POINT (3 1)", "POINT (9 9)"], AREAS, "within").tolist()
@@ -292,7 +167,7 @@ def join_first(left: Rows, right: Rows | AreaIndex, relation: str = "intersects"
 
 
 @plainly
-def join_count(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None, timeout: float | None = None) -> Any:
+def join_count(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: StreamLike | None = None, timeout: float | None = None) -> Any:
     """For each left row how many: int64.
 
     >>> spatial.join_count(["POINT (3 1)", "POINT (9 9)"], AREAS).tolist()
@@ -302,7 +177,7 @@ def join_count(left: Rows, right: Rows | AreaIndex, relation: str = "intersects"
 
 
 @plainly
-def join_any(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None, timeout: float | None = None) -> Any:
+def join_any(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: StreamLike | None = None, timeout: float | None = None) -> Any:
     """For each left row whether there is any: uint8, 0 or 1.
 
     >>> spatial.join_any(["POINT (3 1)", "POINT (9 9)"], AREAS).tolist()
@@ -312,7 +187,7 @@ def join_any(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", 
 
 
 @plainly
-def join_histogram(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None,
+def join_histogram(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: StreamLike | None = None,
                    timeout: float | None = None) -> Any:
     """For each right row how many left ones: int64.
 
@@ -323,7 +198,7 @@ def join_histogram(left: Rows, right: Rows | AreaIndex, relation: str = "interse
 
 
 @plainly
-def query(left: Rows, right: Rows, distance: float = 0.0, *, stream: Any = None, timeout: float | None = None) -> Pairs:
+def query(left: Rows, right: Rows, distance: float = 0.0, *, stream: StreamLike | None = None, timeout: float | None = None) -> Pairs:
     """Rows whose boxes meet, or are no more than a distance apart; all that have a box where it is infinite.
 
     >>> len(spatial.query(AREAS, ["POINT (5 1)"], 1.0))
@@ -333,7 +208,7 @@ def query(left: Rows, right: Rows, distance: float = 0.0, *, stream: Any = None,
 
 
 @plainly
-def nearest(left: Rows, right: Rows, count: int = 1, *, most: float | None = None, ties: bool = True, stream: Any = None,
+def nearest(left: Rows, right: Rows, count: int = 1, *, most: float | None = None, ties: bool = True, stream: StreamLike | None = None,
             timeout: float | None = None) -> NearPairs:
     """For each left row the nearest right ones, at most `most` away; with ties, all that are as near as the last one.
 
@@ -350,7 +225,7 @@ def nearest(left: Rows, right: Rows, count: int = 1, *, most: float | None = Non
 
 
 @plainly
-def relate_join(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Matrices:
+def relate_join(left: Rows, right: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Matrices:
     """All pairs that are not disjoint, with how they lie to each other.
 
     >>> len(spatial.relate_join(AREAS, AREAS))
@@ -360,7 +235,7 @@ def relate_join(left: Rows, right: Rows, *, stream: Any = None, timeout: float |
 
 
 @plainly
-def segment_intersections(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Crossings:
+def segment_intersections(left: Rows, right: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Crossings:
     """Where the segments of two arrays meet.
 
     >>> found = spatial.segment_intersections(["LINESTRING (0 0, 2 2)"], ["LINESTRING (0 2, 2 0)"])
@@ -381,7 +256,7 @@ def _row_by_row(what: str, left: Rows, right: Rows) -> tuple[Geometries, Geometr
 
 
 @plainly
-def relate(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
+def relate(left: Rows, right: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Any:
     """How row i of one lies to row i of the other: nine entries of three bits; 0 where one of them is missing.
 
     >>> len(spatial.relate(AREAS, AREAS))
@@ -391,7 +266,7 @@ def relate(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None
 
 
 @plainly
-def distance(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
+def distance(left: Rows, right: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Any:
     """Between row i of one and row i of the other; NaN where there is none.
 
     >>> spatial.distance(["POINT (0 0)"], ["POINT (3 4)"]).tolist()
@@ -401,7 +276,7 @@ def distance(left: Rows, right: Rows, *, stream: Any = None, timeout: float | No
 
 
 @plainly
-def area(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
+def area(rows: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Any:
     """Of each row: 0 of points and lines, NaN of missing rows.
 
     >>> spatial.area(AREAS).tolist()
@@ -411,7 +286,7 @@ def area(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Any
 
 
 @plainly
-def length(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
+def length(rows: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Any:
     """Of each row: of a line its length, of an area that of its boundary, NaN of missing rows.
 
     >>> spatial.length(["LINESTRING (0 0, 3 4)"]).tolist()
@@ -421,7 +296,7 @@ def length(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> A
 
 
 @plainly
-def centroid(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Locations:
+def centroid(rows: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Locations:
     """Of each row, as columns x and y; NaN where it has none.
 
     >>> [float(c[0]) for c in spatial.centroid(AREAS)]
@@ -431,7 +306,7 @@ def centroid(rows: Rows, *, stream: Any = None, timeout: float | None = None) ->
 
 
 @plainly
-def bounds(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Boxes:
+def bounds(rows: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Boxes:
     """Of each row, as columns min_x, min_y, max_x and max_y; NaN where it has none.
 
     >>> [float(c[1]) for c in spatial.bounds(AREAS)]
@@ -441,7 +316,7 @@ def bounds(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> B
 
 
 @plainly
-def bounds_by_key(rows: Rows, key: Any, keys: int, *, stream: Any = None, timeout: float | None = None) -> Boxes:
+def bounds_by_key(rows: Rows, key: Any, keys: int, *, stream: StreamLike | None = None, timeout: float | None = None) -> Boxes:
     """Around the rows of each key from 0 to before `keys`; `key` is integers, one per row. Rows of other keys, and of none, are left out.
 
     >>> [float(c[0]) for c in spatial.bounds_by_key(AREAS, numpy.zeros(2, "i4"), 1)]
@@ -451,7 +326,7 @@ def bounds_by_key(rows: Rows, key: Any, keys: int, *, stream: Any = None, timeou
 
 
 @plainly
-def total_bounds_sync(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> tuple[float, float, float, float] | None:
+def total_bounds_sync(rows: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> tuple[float, float, float, float] | None:
     """Of all rows; None where there is no vertex.
 
     >>> spatial.total_bounds_sync(AREAS)
@@ -461,7 +336,7 @@ def total_bounds_sync(rows: Rows, *, stream: Any = None, timeout: float | None =
 
 
 @plainly
-def counts(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Counts:
+def counts(rows: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Counts:
     """Vertices, and points, lines and rings, of each row.
 
     >>> [c.tolist() for c in spatial.counts(AREAS)]
@@ -474,7 +349,7 @@ def counts(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> C
 
 
 @plainly
-def gather(rows: Rows, which: Any, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+def gather(rows: Rows, which: Any, *, stream: StreamLike | None = None, timeout: float | None = None) -> Geometries:
     """Row i is row which[i]; `which` is integers. No vertex is copied.
 
     >>> spatial.gather(AREAS, numpy.array([1], "i4")).to_wkt_sync()
@@ -484,7 +359,7 @@ def gather(rows: Rows, which: Any, *, stream: Any = None, timeout: float | None 
 
 
 @plainly
-def filter_sync(rows: Rows, keep: Any, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+def filter_sync(rows: Rows, keep: Any, *, stream: StreamLike | None = None, timeout: float | None = None) -> Geometries:
     """The rows whose flag is not 0.
 
     `keep`: bool or uint8, one per row; an array, a column or a list.
@@ -496,7 +371,7 @@ def filter_sync(rows: Rows, keep: Any, *, stream: Any = None, timeout: float | N
 
 
 @plainly
-def point_buffer(rows: Rows, distance: float, *, quarter: int = 8, stream: Any = None, timeout: float | None = None) -> Geometries:
+def point_buffer(rows: Rows, distance: float, *, quarter: int = 8, stream: StreamLike | None = None, timeout: float | None = None) -> Geometries:
     """Circles around points, as polygons with `quarter` sides in a quarter.
 
     >>> spatial.area(spatial.point_buffer(["POINT (0 0)"], 1.0, quarter=1)).tolist()
@@ -507,7 +382,7 @@ def point_buffer(rows: Rows, distance: float, *, quarter: int = 8, stream: Any =
 
 @plainly
 def buffer(rows: Rows, distance: float, *, quarter: int = 8, caps: str = "round", joins: str = "round", mitre_limit: float = 5.0,
-           stream: Any = None, timeout: float | None = None) -> Geometries:
+           stream: StreamLike | None = None, timeout: float | None = None) -> Geometries:
     """What lies within a distance of each row, of any family, as valid multipolygons; a negative one leaves of areas what is farther than that from their edges.
 
     `quarter`: sides of a quarter of a circle, 1 to 32; `caps`: ends of lines, round, flat or square; `joins`: outside of corners, round, mitre or bevel;
@@ -520,7 +395,7 @@ def buffer(rows: Rows, distance: float, *, quarter: int = 8, caps: str = "round"
 
 
 @plainly
-def simplify(rows: Rows, tolerance: float, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+def simplify(rows: Rows, tolerance: float, *, stream: StreamLike | None = None, timeout: float | None = None) -> Geometries:
     """Lines and areas with fewer vertices: none that is left out is farther than the tolerance from what takes its place. Areas are valid; points stay.
 
     >>> spatial.simplify(["LINESTRING (0 0, 1 0.1, 2 0)"], 0.5).to_wkt_sync()
@@ -530,7 +405,7 @@ def simplify(rows: Rows, tolerance: float, *, stream: Any = None, timeout: float
 
 
 @plainly
-def simplify_coverage(areas: Rows, tolerance: float, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+def simplify_coverage(areas: Rows, tolerance: float, *, stream: StreamLike | None = None, timeout: float | None = None) -> Geometries:
     """Areas that share borders, with fewer vertices: borders are simplified once for all rows that have them, and stay the same in both.
 
     None that is left out is farther than the tolerance from what takes its place. Where borders would cross or touch, or leave something on another side,
@@ -545,7 +420,7 @@ def simplify_coverage(areas: Rows, tolerance: float, *, stream: Any = None, time
 
 
 @plainly
-def convex_hull(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+def convex_hull(rows: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Geometries:
     """The convex hull of each row.
 
     >>> spatial.area(spatial.convex_hull(["MULTIPOINT ((0 0), (2 0), (0 2), (0.5 0.5))"])).tolist()
@@ -555,7 +430,7 @@ def convex_hull(rows: Rows, *, stream: Any = None, timeout: float | None = None)
 
 
 @plainly
-def envelope(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+def envelope(rows: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Geometries:
     """The upright rectangle around each row; a line or a point where it has no area.
 
     >>> spatial.area(spatial.envelope(["LINESTRING (0 0, 2 3)"])).tolist()
@@ -565,7 +440,7 @@ def envelope(rows: Rows, *, stream: Any = None, timeout: float | None = None) ->
 
 
 @plainly
-def boundary(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+def boundary(rows: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Geometries:
     """Of areas their rings, of lines their ends by the mod-2 rule; of points nothing.
 
     >>> spatial.boundary(["LINESTRING (0 0, 2 3)"]).to_wkt_sync()
@@ -575,7 +450,7 @@ def boundary(rows: Rows, *, stream: Any = None, timeout: float | None = None) ->
 
 
 @plainly
-def point_on_surface(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+def point_on_surface(rows: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Geometries:
     """A point of each row, inside of it where it is an area.
 
     >>> inside = spatial.point_on_surface(AREAS)
@@ -586,7 +461,7 @@ def point_on_surface(rows: Rows, *, stream: Any = None, timeout: float | None = 
 
 
 @plainly
-def clip(rows: Rows, areas: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+def clip(rows: Rows, areas: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Geometries:
     """What of each row, of any family, lies in any of the areas, or along their edges; a row for every row, empty where nothing is left.
 
     >>> spatial.length(spatial.clip(["LINESTRING (-1 1, 9 1)", "LINESTRING (0 9, 9 9)"], AREAS)).tolist()
@@ -596,7 +471,7 @@ def clip(rows: Rows, areas: Rows, *, stream: Any = None, timeout: float | None =
 
 
 @plainly
-def clip_by_rect(rows: Rows, box: Sequence[float], *, stream: Any = None, timeout: float | None = None) -> Geometries:
+def clip_by_rect(rows: Rows, box: Sequence[float], *, stream: StreamLike | None = None, timeout: float | None = None) -> Geometries:
     """The parts of points and lines in (min_x, min_y, max_x, max_y).
 
     >>> spatial.length(spatial.clip_by_rect(["LINESTRING (0 0, 10 0)"], (2, -1, 5, 1))).tolist()
@@ -614,7 +489,7 @@ def clip_by_rect(rows: Rows, box: Sequence[float], *, stream: Any = None, timeou
 
 
 @plainly
-def overlay(left: Rows, right: Rows, how: str = "intersection", *, grid: float = 0.0, stream: Any = None, timeout: float | None = None) -> Overlay:
+def overlay(left: Rows, right: Rows, how: str = "intersection", *, grid: float = 0.0, stream: StreamLike | None = None, timeout: float | None = None) -> Overlay:
     """What rows of two arrays have in common or alone, one of OVERLAYS, as valid multipolygons.
 
     `grid` above 0: coordinates are multiples of it. Of polygons; rings may cross and count by the even-odd rule.
@@ -627,7 +502,7 @@ def overlay(left: Rows, right: Rows, how: str = "intersection", *, grid: float =
 
 
 @plainly
-def overlay_row_by_row(left: Rows, right: Rows, how: str = "intersection", *, grid: float = 0.0, stream: Any = None,
+def overlay_row_by_row(left: Rows, right: Rows, how: str = "intersection", *, grid: float = 0.0, stream: StreamLike | None = None,
                        timeout: float | None = None) -> Geometries:
     """Row i of one with row i of the other, as one row: intersection, union, difference or symmetric_difference. `grid`: as of `overlay`.
 
@@ -638,7 +513,7 @@ def overlay_row_by_row(left: Rows, right: Rows, how: str = "intersection", *, gr
 
 
 @plainly
-def area_table(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Areas:
+def area_table(left: Rows, right: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Areas:
     """The pairs of rows with some area in common, and how much; nothing is overlaid that need not be. Rows must be valid: see `make_valid`.
 
     >>> spatial.area_table(AREAS, FLOODS).area_sync().tolist()
@@ -648,7 +523,7 @@ def area_table(left: Rows, right: Rows, *, stream: Any = None, timeout: float | 
 
 
 @plainly
-def intersection_area(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
+def intersection_area(left: Rows, right: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Any:
     """Row by row what both have in common; NaN where a row is missing. Rows must be valid: see `make_valid`.
 
     >>> spatial.intersection_area(AREAS[:1], FLOODS).tolist()
@@ -658,7 +533,7 @@ def intersection_area(left: Rows, right: Rows, *, stream: Any = None, timeout: f
 
 
 @plainly
-def iou(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
+def iou(left: Rows, right: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Any:
     """Row by row the area of the intersection over that of the union, from 0 to 1; NaN where a row is missing. Rows must be valid: see `make_valid`.
 
     >>> spatial.iou(AREAS[:1], AREAS[:1]).tolist()
@@ -668,13 +543,13 @@ def iou(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = 
 
 
 @overload
-def dissolve(rows: Rows, key: Any, keys: int, *, stream: Any = None, timeout: float | None = None) -> Geometries: ...
+def dissolve(rows: Rows, key: Any, keys: int, *, stream: StreamLike | None = None, timeout: float | None = None) -> Geometries: ...
 @overload
-def dissolve(rows: Rows, key: Any, keys: None = None, *, stream: Any = None, timeout: float | None = None) -> Dissolved: ...
+def dissolve(rows: Rows, key: Any, keys: None = None, *, stream: StreamLike | None = None, timeout: float | None = None) -> Dissolved: ...
 
 
 @plainly
-def dissolve(rows: Rows, key: Any, keys: int | None = None, *, stream: Any = None, timeout: float | None = None) -> Geometries | Dissolved:
+def dissolve(rows: Rows, key: Any, keys: int | None = None, *, stream: StreamLike | None = None, timeout: float | None = None) -> Geometries | Dissolved:
     """All rows with one key as one row.
 
     Without `keys`, as GeoPandas does it: `key` has a value per row, of any type that can be sorted (a column, a list), and there is a row for each
@@ -695,7 +570,7 @@ def dissolve(rows: Rows, key: Any, keys: int | None = None, *, stream: Any = Non
 
 
 @plainly
-def union_all(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+def union_all(rows: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Geometries:
     """All rows as one.
 
     >>> spatial.area(spatial.union_all([*AREAS, *FLOODS])).tolist()
@@ -705,7 +580,7 @@ def union_all(rows: Rows, *, stream: Any = None, timeout: float | None = None) -
 
 
 @plainly
-def make_valid(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+def make_valid(rows: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Geometries:
     """Row by row the same points by the even-odd rule, as valid multipolygons; points and lines stay as they are, missing rows missing.
 
     >>> spatial.area(spatial.make_valid(["POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))"])).tolist()
@@ -715,7 +590,7 @@ def make_valid(rows: Rows, *, stream: Any = None, timeout: float | None = None) 
 
 
 @plainly
-def is_valid(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
+def is_valid(rows: Rows, *, stream: StreamLike | None = None, timeout: float | None = None) -> Any:
     """Of each row whether it is valid as OGC means it: uint8, 0 or 1. Missing and empty rows are.
 
     >>> spatial.is_valid(["POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))", *AREAS]).tolist()

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _arrays, _kiln
 from ._errors import InvalidArgument
 from ._told import plainly
+
+if TYPE_CHECKING:
+    from ._protocols import StreamLike
 
 SEMIRINGS = ("max_plus", "min_plus", "max_mul", "and_or", "plus_times")
 
@@ -25,7 +28,7 @@ def _shape(a: Any, b: Any) -> tuple[int, ...]:
 
 
 @plainly
-def product(a: Any, b: Any, semiring: str = "max_plus", *, out: Any = None, winners: str | None = None, stream: Any = None,
+def product(a: Any, b: Any, semiring: str = "max_plus", *, out: Any = None, winners: str | None = None, stream: StreamLike | None = None,
             timeout: float | None = None) -> Any:
     """C = A (x) B, as matmul: batched, transposed views uncopied. With winners="int32" or "int64", also the first k that won.
 

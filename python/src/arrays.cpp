@@ -2,17 +2,13 @@
 #include "arrays.hpp"
 
 #include "device_array.hpp"
-#include "gil.hpp"
+#include "streams.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <atomic>
 #include <limits>
-#include <map>
 #include <mutex>
 #include <unordered_map>
 
@@ -20,7 +16,7 @@ namespace kiln::python {
 
 namespace {
 
-enum class way : std::uint8_t { own, exchange, cupy, cuda_interface, dlpack, buffer, masked, none };
+enum class way : std::uint8_t { own, exchange, torch, cupy, cuda_interface, dlpack, buffer, masked, none };
 struct known_type {
     way how = way::none;
     dlpack::exchange_api const* api = nullptr;
@@ -51,11 +47,31 @@ bool is_of_cupy(nb::handle object) {
     return nb::hasattr(object.attr("data"), "ptr") && nb::hasattr(object.attr("data"), "device_id");
 }
 
+// Of torch before it had the exchange functions, and of classes made from its tensors.
+bool is_of_torch(nb::handle object) {
+    nb::handle const type{reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()))};
+    for (nb::handle const base : type.attr("__mro__"))
+        if (nb::cast<std::string>(nb::str(base.attr("__module__"))) == "torch" && nb::cast<std::string>(nb::str(base.attr("__name__"))) == "Tensor") return true;
+    return false;
+}
+
+// Before its version 3 the interface had no word for the stream that the array's library works on.
+bool tells_its_stream(nb::handle object) {
+    nb::object const about = object.attr("__cuda_array_interface__");
+    if (!nb::isinstance<nb::dict>(about)) return true;  // which is told when it is read
+    nb::object const version = about.attr("get")("version", 0);
+    return PyLong_Check(version.ptr()) && nb::cast<std::int64_t>(version) >= 3;
+}
+
 known_type learn(nb::handle object) {
     auto* const type = Py_TYPE(object.ptr());
     if (nb::isinstance<device_array>(object)) return {way::own};
     if (auto const* const api = exchange_of(type)) return {way::exchange, api};
-    if (nb::hasattr(object, "__cuda_array_interface__")) return {is_of_cupy(object) ? way::cupy : way::cuda_interface};
+    if (is_of_torch(object)) return {way::torch};
+    if (nb::hasattr(object, "__cuda_array_interface__")) {
+        if (is_of_cupy(object)) return {way::cupy};
+        return {nb::hasattr(object, "__dlpack__") && !tells_its_stream(object) ? way::dlpack : way::cuda_interface};
+    }
     if (nb::hasattr(object, "mask") && nb::hasattr(object, "filled") && nb::hasattr(object, "compressed")) return {way::masked};  // NumPy's
     if (PyObject_CheckBuffer(object.ptr()) != 0) return {way::buffer};
     if (nb::hasattr(object, "__dlpack__")) return {way::dlpack};
@@ -88,90 +104,12 @@ known_type way_of(nb::handle object) {
     return known.emplace(type, how).first->second;
 }
 
-struct type_name {
-    dlpack::data_type type;
-    char const* name;
-    std::optional<scalar> kind;
-};
-constexpr type_name names[] = {
-    {{0, 8, 1}, "int8", scalar::i8},       {{1, 8, 1}, "uint8", scalar::u8},    {{0, 16, 1}, "int16", scalar::i16},
-    {{1, 16, 1}, "uint16", scalar::u16},   {{0, 32, 1}, "int32", scalar::i32},  {{1, 32, 1}, "uint32", scalar::u32},
-    {{0, 64, 1}, "int64", scalar::i64},    {{1, 64, 1}, "uint64", scalar::u64}, {{2, 16, 1}, "float16", scalar::f16},
-    {{4, 16, 1}, "bfloat16", scalar::bf16}, {{2, 32, 1}, "float32", scalar::f32}, {{2, 64, 1}, "float64", scalar::f64},
-    {{6, 8, 1}, "bool", scalar::u8},       {{5, 64, 1}, "complex64", {}},       {{5, 128, 1}, "complex128", {}},
-};
-
-// "<i4", "|u1", "=f8" and the letters of the buffer protocol.
-dlpack::data_type parse_type(char kind, int bytes, char const* argument, char const* whole) {
-    constexpr int most_bytes = 16;
-    bool const is_size = bytes > 0 && bytes <= most_bytes && (bytes & (bytes - 1)) == 0;
-    auto const bits = static_cast<std::uint8_t>(is_size ? bytes * 8 : 0);
-    switch (is_size ? kind : '?') {
-        case 'i': return {dlpack::signed_int, bits, 1};
-        case 'u': return {dlpack::unsigned_int, bits, 1};
-        case 'f': return {dlpack::floating, bits, 1};
-        case 'b': return {dlpack::boolean, 8, 1};
-        case 'c': return {dlpack::complex_number, bits, 1};
-        default: break;
-    }
-    throw error{errc::unsupported, std::string{argument} + ": items of type '" + whole + "' are not known here"};
-}
-
-dlpack::data_type of_interface(std::string const& text, char const* argument) {
-    if (text.size() < 3 || text[0] == '>')
-        throw error{errc::unsupported, std::string{argument} + ": items of type '" + text + "' are in another byte order"};
-    return parse_type(text[1], std::atoi(text.c_str() + 2), argument, text.c_str());
-}
-
-dlpack::data_type of_buffer(char const* format, std::size_t size, char const* argument) {
-    if (format == nullptr) return {dlpack::unsigned_int, 8, 1};
-    auto const* letter = format;
-    if (*letter == '>' || *letter == '!')
-        throw error{errc::unsupported, std::string{argument} + ": items of type '" + format + "' are in another byte order"};
-    if (*letter == '@' || *letter == '=' || *letter == '<') ++letter;
-    auto const bytes = static_cast<int>(size);
-    if (letter[0] == 'Z') return parse_type('c', bytes, argument, format);
-    if (letter[1] != '\0') return parse_type('?', bytes, argument, format);
-    switch (*letter) {
-        case 'b': case 'h': case 'i': case 'l': case 'q': case 'n': return parse_type('i', bytes, argument, format);
-        case 'B': case 'H': case 'I': case 'L': case 'Q': case 'N': case 'c': return parse_type('u', bytes, argument, format);
-        case 'e': case 'f': case 'd': return parse_type('f', bytes, argument, format);
-        case '?': return parse_type('b', bytes, argument, format);
-        default: return parse_type('x', bytes, argument, format);
-    }
-}
+}  // namespace
 
 std::string shape_text(array const& a) {
     std::string out = "[";
     for (int i = 0; i < a.dimensions(); ++i) out += (i == 0 ? "" : ", ") + std::to_string(a.extent(i));
     return out + "]";
-}
-
-std::string strides_text(array const& a) {
-    std::string out = "[";
-    for (int i = 0; i < a.dimensions(); ++i) out += (i == 0 ? "" : ", ") + std::to_string(a.stride(i));
-    return out + "]";
-}
-
-}  // namespace
-
-std::string name_of(dlpack::data_type type) {
-    for (auto const& row : names)
-        if (row.type == type) return row.name;
-    return "type " + std::to_string(type.code) + " of " + std::to_string(type.bits) + " bits";
-}
-
-scalar scalar_of(dlpack::data_type type, char const* argument) {
-    for (auto const& row : names)
-        if (row.type == type && row.kind) return *row.kind;
-    throw error{errc::unsupported, std::string{argument} + " holds " + name_of(type) +
-                                       "; integers of 8 to 64 bits, float16, bfloat16, float32, float64 and bool can be used"};
-}
-
-dlpack::data_type type_of(scalar kind) {
-    for (auto const& row : names)
-        if (row.kind == kind) return row.type;
-    return {dlpack::unsigned_int, 8, 1};
 }
 
 // Through the other constructor, so that what was taken is given back if reading it throws.
@@ -182,12 +120,13 @@ array::array(nb::handle object, char const* argument) : array{argument, object} 
         if (known.how == way::exchange) take_exchange(*known.api);
         if (known.how == way::cupy) take_cupy();
         if (known.how == way::cuda_interface) take_cuda_interface();
-        if (known.how == way::dlpack) take_dlpack();
+        if (known.how == way::torch) take_torch();
+        if (known.how == way::dlpack) take_dlpack(legacy_default_stream);
         if (known.how == way::buffer) take_buffer();
         if (known.how == way::masked)
             throw error{errc::invalid_argument, std::string{argument} + " is a masked array, and its mask would be lost: pass x.filled(value) or x.compressed()"};
     } catch (std::bad_cast const&) {
-        auto const* const asked = known.how == way::dlpack ? "__dlpack_device__()" : "__cuda_array_interface__";
+        auto const* const asked = known.how == way::dlpack || known.how == way::torch ? "__dlpack_device__()" : "__cuda_array_interface__";
         throw nb::type_error((std::string{argument} + " says nothing that makes sense of itself by " + asked).c_str());
     }
     if (known.how != way::none) return;
@@ -209,7 +148,7 @@ array::array(array&& other) noexcept
       read_only_{other.read_only_},
       stream_{other.stream_},
       api_{other.api_},
-      of_cupy_{other.of_cupy_},
+      library_{other.library_},
       legacy_{std::exchange(other.legacy_, nullptr)},
       versioned_{std::exchange(other.versioned_, nullptr)},
       buffer_{std::exchange(other.buffer_, Py_buffer{})} {}
@@ -295,18 +234,29 @@ void array::take_exchange(dlpack::exchange_api const& api) {
     dlpack::tensor t{};
     if (api.to_tensor(object_.ptr(), &t) != 0) throw nb::python_error();
     take(t);
-    // The exchange functions let it pass, and nobody would see the missing gradient.
+    refuse_gradient();
+    if (on_device()) api_ = &api;
+}
+
+// The exchange functions let it pass, and nobody would see the missing gradient.
+void array::refuse_gradient() const {
     static nb::handle const requires_grad = nb::str("requires_grad").release();
     nb::object const wants = nb::steal(PyObject_GetAttr(object_.ptr(), requires_grad.ptr()));
     if (!wants.is_valid()) PyErr_Clear();
     else if (wants.ptr() == Py_True && nb::cast<bool>(nb::module_::import_("torch").attr("is_grad_enabled")()))
         throw error{errc::invalid_argument, std::string{argument_} + " requires a gradient, which this call does not carry: pass "
                                                                      "it detached, or use kiln.torch"};
-    if (on_device()) api_ = &api;
+}
+
+void array::take_torch() {
+    constexpr int not_ordered = -1;  // by torch: this call goes to its stream
+    refuse_gradient();
+    take_dlpack(not_ordered);
+    if (on_device()) library_ = library::torch;
 }
 
 std::optional<CUstream_st*> array::stream() const {
-    if (of_cupy_) {
+    if (library_ == library::cupy) {
         static nb::handle const current = nb::object{nb::module_::import_("cupy").attr("cuda").attr("get_current_stream")}.release();
         static nb::handle const pointer = nb::str("ptr").release();
         auto* const stream = PyObject_CallNoArgs(current.ptr());
@@ -316,19 +266,21 @@ std::optional<CUstream_st*> array::stream() const {
         if (!at.is_valid()) throw nb::python_error();
         return static_cast<CUstream_st*>(PyLong_AsVoidPtr(at.ptr()));
     }
+    if (library_ == library::torch) return stream_of(nb::module_::import_("torch").attr("cuda").attr("current_stream")(device_));
     if (api_ == nullptr) return stream_;
     void* current = nullptr;
     if (api_->current_stream(dlpack::cuda, device_, &current) != 0) throw nb::python_error();
     return static_cast<CUstream_st*>(current);
 }
 
-void array::take_dlpack() {
+// `stream`: what the producer orders its work before; -1: it does not.
+void array::take_dlpack(int stream) {
     auto const device = nb::cast<std::pair<int, int>>(object_.attr("__dlpack_device__")());
     nb::object capsule;
     if (device.first == dlpack::cuda || device.first == dlpack::cuda_managed) {
-        // The producer orders its work before the legacy default stream, which is where this call goes unless told otherwise.
-        stream_ = reinterpret_cast<CUstream_st*>(1);
-        capsule = object_.attr("__dlpack__")(nb::arg("stream") = 1);
+        // The call goes there unless told otherwise.
+        if (stream >= 0) stream_ = reinterpret_cast<CUstream_st*>(static_cast<std::uintptr_t>(stream));
+        capsule = object_.attr("__dlpack__")(nb::arg("stream") = stream);
     } else {
         capsule = object_.attr("__dlpack__")();
     }
@@ -351,15 +303,6 @@ void array::take_dlpack() {
 }
 
 namespace {
-
-// The stream with this address. errc::invalid_argument for what is none.
-CUstream_st* stream_at(nb::handle address, char const* argument) {
-    auto* const at = PyLong_Check(address.ptr()) ? PyLong_AsVoidPtr(address.ptr()) : nullptr;
-    bool const is_address = PyLong_Check(address.ptr()) && PyErr_Occurred() == nullptr;
-    PyErr_Clear();
-    if (!is_address) throw error{errc::invalid_argument, std::string{argument} + ": " + nb::cast<std::string>(nb::repr(address)) + " is no stream's address"};
-    return static_cast<CUstream_st*>(at);
-}
 
 // An attribute by a name that is made once.
 class attribute_name {
@@ -403,7 +346,7 @@ void array::take_cupy() {
     device_ = static_cast<int>(PyLong_AsLong(ordinal.of(memory).ptr()));
     if (PyErr_Occurred() != nullptr) throw nb::python_error();
     want_memory();
-    of_cupy_ = true;
+    library_ = library::cupy;
 }
 
 void array::take_cuda_interface() {
@@ -465,179 +408,6 @@ bool array::contiguous() const noexcept {
 
 std::string array::describe() const {
     return name_of(type_) + shape_text(*this) + (on_device() ? " on cuda:" + std::to_string(device_) : " on the host");
-}
-
-void want_contiguous(array const& a) {
-    if (a.contiguous()) return;
-    throw error{errc::invalid_argument, std::string{a.argument()} + " is not contiguous: shape " + shape_text(a) + ", strides " +
-                                            strides_text(a) + "; pass " + a.argument() + ".contiguous(), or a copy in order"};
-}
-
-void want_writable(array const& a) {
-    if (a.read_only()) throw error{errc::invalid_argument, std::string{a.argument()} + " cannot be written to: " + a.describe()};
-}
-
-std::span<std::byte> whole_of(array const& of) {
-    if (of.items() == 0) return {};
-    std::int64_t low = 0, high = 1;
-    for (int i = 0; i < of.dimensions(); ++i) (of.stride(i) < 0 ? low : high) += (of.extent(i) - 1) * of.stride(i);
-    auto const width = static_cast<std::int64_t>(of.type().bits / 8U * of.type().lanes);
-    return {static_cast<std::byte*>(of.data()) + low * width, static_cast<std::size_t>((high - low) * width)};
-}
-
-namespace {
-
-// How many bytes an array takes of each `apart` of them, where it goes on by multiples of that; nullopt where it takes more than there are.
-std::optional<std::int64_t> taken_of_each(std::int64_t apart, array const& a) {
-    auto const width = static_cast<std::int64_t>(a.type().bits / 8U * a.type().lanes);
-    auto taken = width;
-    for (int i = 0; i < a.dimensions(); ++i) {
-        auto const step = std::abs(a.stride(i)) * width;
-        if (a.extent(i) > 1 && step % apart != 0) taken += (a.extent(i) - 1) * step;
-    }
-    return taken <= apart ? std::optional{taken} : std::nullopt;
-}
-
-// Whether two arrays lie beside each other in every row of one that holds both, as halves of a matrix do.
-bool are_columns_apart(array const& a, array const& b) {
-    for (auto const* of : {&a, &b}) {
-        for (int i = 0; i < of->dimensions(); ++i) {
-            auto const apart = std::abs(of->stride(i)) * static_cast<std::int64_t>(of->type().bits / 8U * of->type().lanes);
-            if (of->extent(i) < 2 || apart == 0) continue;
-            auto const one = taken_of_each(apart, a), other = taken_of_each(apart, b);
-            if (!one || !other) continue;
-            auto const between = (whole_of(b).data() - whole_of(a).data()) % apart;
-            auto const from_a = between < 0 ? between + apart : between;
-            if (from_a >= *one && from_a + *other <= apart) return true;
-        }
-    }
-    return false;
-}
-
-}  // namespace
-
-void want_no_item_twice(array const& out) {
-    std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;  // step, extent
-    for (int i = 0; i < out.dimensions(); ++i)
-        if (out.extent(i) > 1) dimensions.emplace_back(std::abs(out.stride(i)), out.extent(i));
-    std::ranges::sort(dimensions);
-    std::int64_t taken = 1;
-    for (auto const& [step, extent] : dimensions) {
-        if (step < taken && out.items() != 0) throw error{errc::invalid_argument, std::string{out.argument()} + " overlaps itself: write to another array"};
-        taken += (extent - 1) * step;
-    }
-}
-
-void want_apart(array const& out, std::initializer_list<array const*> inputs, in_place same) {
-    auto const to = whole_of(out);
-    for (auto const* in : inputs) {
-        if (in == nullptr) continue;
-        if (same == in_place::allowed && in->data() == out.data()) continue;
-        auto const from = whole_of(*in);
-        if (from.data() < to.data() + to.size() && to.data() < from.data() + from.size() && !are_columns_apart(out, *in))
-            throw error{errc::invalid_argument, std::string{out.argument()} + " and " + in->argument() + " overlap: " + out.describe() +
-                                                    (same == in_place::allowed ? "; write to the same array or to another one" : "; write to another array")};
-    }
-}
-
-namespace {
-
-std::atomic<bool> gpu_used{false};
-std::atomic<bool> forked_after_use{false};
-
-// Objects of torch, CuPy and cuda.core say which device their stream is of.
-void want_stream_of(nb::handle asked, int device) {
-    if (PyLong_Check(asked.ptr()) || !nb::hasattr(asked, "device")) return;
-    nb::object const where = asked.attr("device");
-    for (auto const* const name : {"index", "device_id", "id"}) {
-        if (!nb::hasattr(where, name)) continue;
-        nb::object const ordinal = where.attr(name);
-        if (PyLong_Check(ordinal.ptr()) && nb::cast<int>(ordinal) != device)
-            throw error{errc::invalid_argument, "stream is of cuda:" + std::to_string(nb::cast<int>(ordinal)) + ", the arrays are on cuda:" +
-                                                    std::to_string(device) + ": pass a stream of their device"};
-        return;
-    }
-}
-
-}  // namespace
-
-void note_gpu_use() noexcept {
-    if (gpu_used.exchange(true, std::memory_order_relaxed)) return;
-    ::pthread_atfork(nullptr, nullptr, [] { forked_after_use.store(true, std::memory_order_relaxed); });
-}
-
-CUstream_st* stream_of(nb::handle asked) {
-    if (PyLong_Check(asked.ptr())) return stream_at(asked, "stream");
-    if (nb::hasattr(asked, "__cuda_stream__")) {
-        nb::object const given = asked.attr("__cuda_stream__")();
-        return stream_at(nb::object{given[1]}, "stream");
-    }
-    for (auto const* const name : {"cuda_stream", "ptr", "handle"}) {  // torch's, CuPy's, others'
-        if (!nb::hasattr(asked, name)) continue;
-        nb::object const value = asked.attr(name);
-        if (PyLong_Check(value.ptr())) return stream_at(value, "stream");
-    }
-    throw nb::type_error("stream must be an int or an object with __cuda_stream__");
-}
-
-namespace {
-
-// For callers whose arrays say nothing of a stream.
-stream_ref own_stream(int device) {
-    static std::mutex mutex;
-    static auto& made = *new std::map<int, stream>;  // outlives the interpreter: the driver may be gone by then
-    std::lock_guard const lock{mutex};
-    auto at = made.find(device);
-    if (at == made.end()) at = made.emplace(device, stream::make(device).value()).first;
-    return at->second;
-}
-
-// null and 1 both mean the legacy default stream.
-bool same_stream(CUstream_st* a, CUstream_st* b) {
-    auto const plain = [](CUstream_st* s) { return s == nullptr ? reinterpret_cast<CUstream_st*>(1) : s; };
-    return plain(a) == plain(b);
-}
-
-}  // namespace
-
-void order(int device, stream_ref first, stream_ref then) {
-    auto mark = device_event::make(device, event_timing::off).value();
-    mark.record(first).value();
-    mark.hold(then).value();
-}
-
-call_stream::call_stream(nb::handle asked, std::span<array const* const> arrays) {
-    if (forked_after_use.load(std::memory_order_relaxed))
-        throw error{errc::no_device, "this process was forked after its parent used the GPU, and cannot use it: start processes with 'spawn' or "
-                                     "'forkserver', or fork before the first use"};
-    array const* first = nullptr;
-    for (auto const* a : arrays) {
-        if (a == nullptr) continue;
-        if (first == nullptr) first = a;
-        if (a->device() != first->device())
-            throw error{errc::invalid_argument, std::string{first->argument()} + " is " + first->describe() + ", " + a->argument() +
-                                                    " is " + a->describe() + ": bring them to one place"};
-    }
-    if (first != nullptr) device_ = std::max(first->device(), 0);
-    bool const named = asked.is_valid() && !asked.is_none();
-    auto const own = first != nullptr && !named ? first->stream() : std::nullopt;
-    if (named) want_stream_of(asked, device_), on_ = stream_of(asked);
-    else if (own) on_ = *own;
-    else on_ = own_stream(device_);
-    for (auto const* a : arrays) {
-        // The first one's stream is the call's; arrays of its library work on the same.
-        if (a == nullptr || (own && (a == first || a->shares_stream_with(*first)))) continue;
-        auto const theirs = a->stream();
-        if (!theirs || same_stream(*theirs, on_.get())) continue;
-        auto* const other = *theirs;
-        if (std::ranges::find(others_, other) != others_.end()) continue;
-        others_.push_back(other);
-        order(device_, other, on_);
-    }
-}
-
-void call_stream::done() {
-    for (auto* const other : others_) order(device_, on_, other);
 }
 
 }  // namespace kiln::python

@@ -4,8 +4,9 @@
 // __array_interface__, without a copy. Work on one that lies on a device is ordered on the default stream.
 #pragma once
 
-#include "arrays.hpp"
+#include "checks.hpp"
 #include "gil.hpp"
+#include "streams.hpp"
 
 #include <kiln/runtime/buffer.hpp>
 #include <kiln/scalar.hpp>
@@ -27,10 +28,6 @@ struct device_array {
         return n;
     }
 };
-
-// What was queued on `first` before this comes before what is queued on `then` after it.
-void order(int device, stream_ref first, stream_ref then);
-inline stream_ref const default_stream{reinterpret_cast<CUstream_st*>(1)};
 
 template <class T>
 [[nodiscard]] device_array array_of(buffer<T> const& from) {

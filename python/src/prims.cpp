@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Primitives: a handle is made once and called with arrays of any library. What keeps handles and makes arrays is Python
 // (kiln/_prims.py, kiln/_arrays.py); a call with `out` does not leave this file.
-#include "arrays.hpp"
 #include "calls.hpp"
+#include "checks.hpp"
 #include "gil.hpp"
 #include "module.hpp"
+#include "streams.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

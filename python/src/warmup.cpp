@@ -66,6 +66,7 @@ void bind_warmup(nb::module_& m) {
         .def_ro("total", &warm_report::total)
         .def_prop_ro("waited", [](warm_report const& r) { return r.waited_ms * 1e-3; }, "Seconds.")
         .def("__str__", &warm_report::text)
+        .def("_repr_html_", [](nb::handle self) { return nb::cast<std::string>(nb::module_::import_("kiln._views").attr("report_html")(self)); })
         .def("__repr__", [](warm_report const& r) { return "<kiln.WarmReport: " + r.text() + ">"; });
     nb::class_<plan>(m, "PlanOf")
         .def("__init__", [](plan* at, std::string name, nb::handle what, std::vector<std::string> const& archs, int device) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A driver without a GPU, for tests of what happens before a launch: two devices of compute capability 9.0, memory that is the
 // host's, kernels that do nothing. A kernel named k__488 has parameters of 4, 8 and 8 bytes. Streams it did not make are refused, but
-// for the default ones. What orders work is written to the file KILN_FAKE_CUDA_LOG names, a line each. KILN_FAKE_CUDA_FREE is how many
-// bytes a device has left.
+// for the default ones. What orders work is written to the file KILN_FAKE_CUDA_LOG names, a line each, and of each launch its first
+// argument. KILN_FAKE_CUDA_FREE is how many bytes a device has left; with KILN_FAKE_CUDA_BUSY nothing that was queued ever ends.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OK = 0, INVALID_VALUE = 1, INVALID_HANDLE = 400 };
+enum { OK = 0, INVALID_VALUE = 1, INVALID_HANDLE = 400, NOT_READY = 600 };
 typedef uintptr_t any;
 
 static void note(char const* what, any a, any b) {
@@ -19,7 +19,7 @@ static void note(char const* what, any a, any b) {
     fclose(to);
 }
 
-enum { most_streams = 64, first_stream = 1000 };
+enum { most_streams = 1 << 16, first_stream = 1000 };
 static int streams = 0;
 static int gone[most_streams];
 static int known(any stream) {
@@ -79,7 +79,7 @@ static any events = 0;
 int cuEventCreate(any* out, unsigned flags) { return *out = ++events, OK; }
 int cuEventDestroy_v2(any event) { return OK; }
 int cuEventRecord(any event, any stream) { return note("record", stream, event), known(stream) ? OK : INVALID_HANDLE; }
-int cuEventQuery(any event) { return OK; }
+int cuEventQuery(any event) { return getenv("KILN_FAKE_CUDA_BUSY") != NULL ? NOT_READY : OK; }
 int cuEventSynchronize(any event) { return OK; }
 int cuEventElapsedTime(float* out, any a, any b) { return *out = 0, OK; }
 
@@ -114,5 +114,8 @@ int cuFuncGetParamInfo(any function, size_t index, size_t* offset, size_t* size)
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* out, any function, int threads, size_t shared) { return *out = 2, OK; }
 int cuLaunchKernel(any function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, any stream,
                    void** arguments, void** extra) {
-    return note("launch", stream, gx), known(stream) ? OK : INVALID_HANDLE;
+    char const* const sizes = strstr((char const*)function, "__");
+    long long first = 0;
+    if (sizes != NULL && sizes[2] >= '1' && sizes[2] <= '8') memcpy(&first, arguments[0], (size_t)(sizes[2] - '0'));
+    return note("launch", stream, gx), note("first", (any)first, 0), known(stream) ? OK : INVALID_HANDLE;
 }

@@ -31,6 +31,33 @@ def raises(kind, words, call, *arguments, **named):
         return
     raise AssertionError(f"{kind.__name__} was not raised")
 
+class Lent:
+    """Memory of a device that somebody lends by DLPack, and which stream it was asked to come before."""
+    def __init__(self, asked=None):
+        self._memory = kiln.Array.from_host_sync(numpy.zeros(100, "i4"))
+        self.dtype, self.shape, self.asked = numpy.dtype("i4"), (100,), [] if asked is None else asked
+    def __dlpack__(self, *, stream=None, **more):
+        self.asked.append(stream)
+        return self._memory.__dlpack__(stream=stream)
+    def __dlpack_device__(self): return (2, 0)
+
+class Old(Lent):
+    """The same, with an array interface that has no word for streams."""
+    @property
+    def __cuda_array_interface__(self): return {**self._memory.__cuda_array_interface__, "version": 2}
+
+class Half:
+    """Items of 4 bits."""
+    def __dlpack_device__(self): return (2, 0)
+    def __dlpack__(self, **more):
+        import ctypes
+        words = (ctypes.c_int64 * 1)(100), (ctypes.c_uint8 * 100)()
+        tensor = (ctypes.c_uint64 * 9)(ctypes.addressof(words[1]), 2, 1 | (0 | 4 << 8 | 1 << 16) << 32, ctypes.addressof(words[0]), 0, 0, 0, 0)
+        self.kept = words, tensor
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+        return new(ctypes.addressof(tensor), b"dltensor", None)
+
 # What ships, so that nothing is compiled.
 scan = kiln.make_exclusive_scan("int32")
 sort = kiln.make_radix_sort("int32", "int32")
@@ -52,6 +79,7 @@ ROWS = {
     "another type out": 'raises(kiln.InvalidArgument, "out is int64.* the handle is for int32", scan, x, out=Array(type="<i8"))',
     "complex": 'raises(kiln.Unsupported, "complex64", kiln.inclusive_scan, Array(type="<c8"), out=y)',
     "byte order": 'raises(kiln.Unsupported, "\'>i4\' are in another byte order", scan, Array(type=">i4"), out=y)',
+    "less than a byte": 'raises(kiln.Unsupported, "x holds type 0 of 4 bits; integers of 8 to 64 bits", scan, Half(), out=y)',
     "text": 'raises(kiln.Unsupported, "<U4", scan, Array(type="<U4"), out=y)',
     "no type": 'raises(kiln.Unsupported, "junk", scan, Array(type="<i4", said={"typestr": "junk"}), out=y)',
     "items of no size": 'raises(kiln.Unsupported, "<i0", scan, Array(strides=(4,), said={"typestr": "<i0"}), out=y)',
@@ -99,6 +127,13 @@ ROWS = {
     "kernel: too few": 'raises(kiln.InvalidArgument, "has 3 parameters, 2 arguments came", k, 1, 32, (1, x))',
     "kernel: does not fit": 'raises(kiln.InvalidArgument, "argument 1 is 1099511627776, which does not fit into the parameter\'s 4 bytes", k, 1, 32, (1 << 40, x, y))',
     "kernel: a number of another size": 'raises(kiln.InvalidArgument, "argument 1 has 8 bytes, parameter 1 of kernel .* 4", k, 1, 32, (numpy.float64(1), x, y))',
+    "kernel: a float that does not fit": 'raises(kiln.InvalidArgument, "argument 1 is 1e.300, which does not fit into the parameter.s 4 bytes", k, 1, 32, (1e300, x, y))\nk(1, 32, (float("inf"), x, y))',
+    "kernel: other types than it has": 'raises(kiln.InvalidArgument, "parameter 1 of kernel .k__488. has 4 bytes, and its type 8", unit.kernel, "k__488", types="double, int*, int*")\nraises(kiln.InvalidArgument, "has 3 parameters, and 2 types came", unit.kernel, "k__488", types="int, int*")',
+    "kernel: no type": 'raises(kiln.InvalidArgument, "types: .flaot. is no pointer and none of __half, ", unit.kernel, "k__488", types="flaot, int*, int*")\nraises(TypeError, "types: a int is no type", unit.kernel, "k__488", types=[4, "int*", "int*"])',
+    "kernel: no int": 'raises(kiln.InvalidArgument, "argument 1 is a float, and the parameter is an integer", typed, 1, 32, (2.0, x, y))\nraises(kiln.InvalidArgument, "argument 1 is a float, and", typed, 1, 32, (numpy.float32(2), x, y))\nraises(kiln.InvalidArgument, "argument 1 is int32.100. on cuda:0, and the parameter is an integer", typed, 1, 32, (x, x, y))\nraises(kiln.InvalidArgument, "argument 1 is None, and", typed, 1, 32, (None, x, y))\nraises(kiln.InvalidArgument, "argument 1 is 2147483648, which does not fit", typed, 1, 32, (1 << 31, x, y))\ntyped(1, 32, (True, x, y)); typed(1, 32, (numpy.int32(3), x, 0))',
+    "kernel: no pointer": 'raises(kiln.InvalidArgument, "argument 2 is a float, and the parameter is a pointer", typed, 1, 32, (1, 2.0, y))\nraises(kiln.InvalidArgument, "argument 2 is a bool, and the parameter is a pointer", typed, 1, 32, (1, True, y))',
+    "kernel: less than nothing": 'natural = unit.kernel("k__488", types=["unsigned n", "int const*", "int[]"])\nraises(kiln.InvalidArgument, "argument 1 is -1, which does not fit", natural, 1, 32, (-1, x, y))\nnatural(1, 32, ((1 << 32) - 1, x, y))',
+    "kernel: a record": 'p = kiln.struct("p", "short a, b;")\nwith_record = unit.kernel("k__488", types=[p, "int*", "int*"])\nraises(kiln.InvalidArgument, "argument 1 is an int, and the parameter is a record", with_record, 1, 32, (1, x, y))\nwith_record(1, 32, (numpy.zeros((), "i2,i2"), x, y))',
     "kernel: of the host": 'raises(kiln.InvalidArgument, "argument 2 is int32.3. on the host: a kernel reads device memory", k, 1, 32, (1, numpy.zeros(3, "i4"), y))',
     "kernel: an int for a struct": 's = kiln.Unit("s", "extern \\"C\\" __global__ void s__393() {}").kernel("s__393")\nraises(kiln.InvalidArgument, "argument 1 is an int, which does not fit into the parameter\'s 3 bytes", s, 1, 1, (5, 1, 2))\nraises(kiln.InvalidArgument, "argument 2 is an int, .* 9 bytes", s, 1, 1, (numpy.zeros((), "V3"), 1, 2))',
     "kernel: no array": 'raises(TypeError, "not an array", k, 1, 32, (1, "x", y))',
@@ -106,14 +141,19 @@ ROWS = {
     "kernel: no tuple": 'raises(TypeError, "must be a tuple", k, 1, 32, [1, x, y])',
     "kernel: no shape": 'raises(TypeError, "grid must be an int or one to three", k, "x", 32, (1, x, y))',
     "kernel: fits": "k(1, (32, 1, 1), (numpy.int32(1), x, None)); k(grid=1, block=32, args=(1, x, y), stream=0, shared=16)",
+    "a compile that takes too long": 'own = "a + b + 0x77"\nraises(kiln.Timeout, "not ready in", kiln.make_reduce, "int32", own, timeout=1e-4)\nraises(kiln.Timeout, "not ready in", kiln.reduce, x, own + "1", out=y, timeout=1e-4)\nassert kiln.make_reduce("int32", own, timeout=300) is kiln.make_reduce("int32", own)\nkiln.reduce(x, own, out=y, timeout=1e-4)',
+    "a timeout that is none": 'raises(TypeError, "reduce: timeout is a str; it must be float or None", kiln.reduce, x, "max", out=y, timeout="1")',
     "no waits": 'with kiln.no_sync(): scan(x, out=y)\ntry:\n    with kiln.no_sync(): kiln.Array.from_host_sync(numpy.zeros(3))\nexcept kiln.Forbidden: pass\nelse: raise AssertionError("it waited")\nkiln.Array.from_host_sync(numpy.zeros(3))',
     "no transfers": 'with kiln.no_transfers(): scan(x, out=y)\ntry:\n    with kiln.no_transfers(): kiln.Array.from_host_sync(numpy.zeros(3))\nexcept kiln.Forbidden: pass\nelse: raise AssertionError("it moved")',
     "fork": 'import os\npid = os.fork()\nif pid == 0:\n    raises(kiln.NoDevice, "forked after its parent used the GPU.*spawn", scan, x, out=y)\n    raises(kiln.NoDevice, "spawn", k, 1, 32, (1, x, y))\n    os._exit(7)\nassert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7',
 }
 
 
+KERNEL = "unit = kiln.Unit('k', 'extern \"C\" __global__ void k__488(int n, const int* x, int* y) {}')\nk = unit.kernel('k__488')\n"
+
+
 def test_every_row(fake_driver, python):
-    text = fake_driver + BEGIN + "k = kiln.Unit('k', 'extern \"C\" __global__ void k__488(int n, const int* x, int* y) {}').kernel('k__488')\nfailed = []\n"
+    text = fake_driver + BEGIN + KERNEL + "typed = unit.kernel('k__488', types='int n, const int* __restrict__ x, int* y')\nfailed = []\n"
     text += "import traceback\n" + "".join(f"try: exec({body!r})\nexcept BaseException: failed.append({name!r}); print({name!r}); traceback.print_exc()\n" for name, body in ROWS.items())
     text += "print('failed:', failed); assert not failed"
     done = python(text, check=False, timeout=900)
@@ -139,9 +179,74 @@ def test_streams_are_joined_both_ways(fake_driver, python, tmp_path):
 
 def test_a_kernel_joins_the_streams_of_all_its_arrays(fake_driver, python, tmp_path):
     log = tmp_path / "log"
-    python(fake_driver + BEGIN + "k = kiln.Unit('k', 'extern \"C\" __global__ void k__488(int n, const int* x, int* y) {}').kernel('k__488')\n"
+    python(fake_driver + BEGIN + KERNEL +
            "import os\nos.environ['KILN_FAKE_CUDA_LOG'] = sys.argv[1]\nk(1, 32, (1, Array(stream=1), Array(stream=2)))\n", str(log))
     kinds = [line.split()[0] for line in log.read_text().splitlines()]
     launch = kinds.index("launch")
     assert "record" in kinds[:launch] and "wait" in kinds[:launch], "the launch waits for the other array's stream"
     assert "record" in kinds[launch:] and "wait" in kinds[launch:], "and that stream for the launch"
+
+
+def test_numbers_become_what_the_parameter_is(fake_driver, python, tmp_path):
+    log = tmp_path / "log"
+    python(fake_driver + BEGIN + KERNEL + """import os, pickle, struct
+halves = kiln.Unit('halves', 'extern "C" __global__ void k__288(unsigned short n, const int* x, int* y) {}')
+os.environ['KILN_FAKE_CUDA_LOG'] = sys.argv[1]
+number = unit.kernel('k__488', types='float, const int*, int*')
+for call, value in ((k, 2), (number, 2), (number, 2.5), (number, numpy.float32(2.5)), (number, True), (pickle.loads(pickle.dumps(number)), 2),
+                    (halves.kernel('k__288', types='half, int*, int*'), 1), (halves.kernel('k__288', types='bfloat16, int*, int*'), 1.0)):
+    call(1, 32, (value, x, y))
+""", str(log))
+    import struct
+
+    as_float = [struct.unpack("<I", struct.pack("<f", value))[0] for value in (2, 2.5, 2.5, 1, 2)]
+    assert [int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("first")] == [2, *as_float, 0x3C00, 0x3F80]
+
+
+def test_a_kernel_is_pickled_as_how_it_was_made(fake_driver, python):
+    python(fake_driver + BEGIN + KERNEL + """import pickle
+again = pickle.loads(pickle.dumps(k))
+assert (again.name, again.device, again.parameter_sizes) == ('k__488', 0, [4, 8, 8])
+raises(TypeError, 'one that Unit.kernel', pickle.dumps, unit.get().kernel('k__488'))
+""")
+
+
+def test_what_tells_no_stream_is_asked_to_order_its_work(fake_driver, python):
+    """By DLPack; an array interface before version 3 would leave out what its library has still to do."""
+    python(fake_driver + BEGIN + "old = Old()\nscan(old, out=y)\nassert old.asked == [1], old.asked\n")
+
+
+def test_an_older_torchs_own_stream_is_used(fake_driver, python, tmp_path):
+    """Before it had the exchange functions: its current stream, nothing before and nothing after."""
+    log = tmp_path / "log"
+    python(fake_driver + BEGIN + """import os, types
+class Stream: cuda_stream = 2
+class Tensor(Lent): requires_grad = False
+Tensor.__module__ = 'torch'
+class Mine(Tensor): pass
+sys.modules['torch'] = types.SimpleNamespace(cuda=types.SimpleNamespace(current_stream=lambda device: Stream()), is_grad_enabled=lambda: True)
+x, y = Tensor(), Mine()
+os.environ['KILN_FAKE_CUDA_LOG'] = sys.argv[1]
+scan(x, out=y)
+assert (x.asked, y.asked) == ([-1], [-1])
+x.requires_grad = True
+raises(kiln.InvalidArgument, 'x requires a gradient', scan, x, out=y)
+""", str(log))
+    lines = [line.split() for line in log.read_text().splitlines()]
+    assert [line[:2] for line in lines if line[0] != "first"] == [["launch", "2"]]
+
+
+def test_an_array_lives_until_what_reads_it_has_run(fake_driver, python):
+    """Of a library that would give its memory to others as soon as nobody has it."""
+    python(fake_driver + BEGIN + """import os, weakref
+os.environ['KILN_FAKE_CUDA_BUSY'] = '1'
+lent = Lent()
+seen = weakref.ref(lent)
+scan(lent, out=y)
+del lent
+scan(x, out=y)
+assert seen() is not None
+del os.environ['KILN_FAKE_CUDA_BUSY']
+scan(x, out=y)
+assert seen() is None
+""")

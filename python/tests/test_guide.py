@@ -33,8 +33,31 @@ def test_the_guide_on_a_gpu(gpu, tmp_path, python):
     python("\n".join(body for mark, body in blocks() if mark != "new"))
 
 
-def test_the_tour(python):
-    python((PAGE.parents[2] / "examples/python/tour.py").read_text(), timeout=600)
+EXAMPLES = PAGE.parents[2] / "examples/python"
+
+
+@pytest.mark.parametrize("name", sorted(file.name for file in EXAMPLES.glob("*.py")))
+def test_the_examples(name, tmp_path):
+    """Each as a program; without a GPU they do what can be done."""
+    done = subprocess.run([sys.executable, "-W", "error", EXAMPLES / name], cwd=tmp_path, env={**os.environ, "KILN_CACHE_DIR": str(tmp_path / "cache")}, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout
+
+
+def test_every_example_is_listed():
+    assert set(re.findall(r"\| \[(\w+\.py)\]\(", (EXAMPLES / "README.md").read_text())) == {file.name for file in EXAMPLES.glob("*.py")} - {"tour.py"}
+
+
+def test_the_counties(tmp_path):
+    """With counties that are squares; GeoPandas has the same one for every point."""
+    geopandas, shapely = pytest.importorskip("geopandas"), pytest.importorskip("shapely")
+    boxes = [shapely.box(x, y, x + 5, y + 5) for x in range(-125, -70, 5) for y in range(25, 45, 5)]
+    geopandas.GeoDataFrame(geometry=boxes, crs="EPSG:4269").to_file(tmp_path / "squares.geojson")
+    words = ["--map", "map.png"] if importlib.util.find_spec("matplotlib") else []
+    done = subprocess.run([sys.executable, EXAMPLES.parent / "python_counties/counties.py", "squares.geojson", "--points", "5000", "--beside", *words], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "GeoPandas has the same county for every point" in done.stdout
+    assert not words or (tmp_path / "map.png").stat().st_size > 1000
 
 
 def test_a_package_that_ships_its_kernels(tmp_path, python):

@@ -73,6 +73,16 @@ def test_a_compiler_beside_the_package_is_found(tmp_path):
     assert seen.stdout.strip() == str(tmp_path / "env"), seen.stderr
 
 
+def test_an_environment_of_conda_is_one_too(python, tmp_path, monkeypatch):
+    monkeypatch.delenv("CONDA_PREFIX", raising=False)
+    (tmp_path / "conda-meta").mkdir()
+    ask = f"import sys\nsys.prefix = sys.base_prefix = {str(tmp_path)!r}\nimport kiln, os\nprint(os.environ.get('CONDA_PREFIX'))"
+    assert python(ask).stdout == f"{tmp_path}\n"
+    assert python(ask, CONDA_PREFIX="/another").stdout == "/another\n"
+    (tmp_path / "conda-meta").rmdir()
+    assert python(ask, CONDA_PREFIX="").stdout == "\n"
+
+
 def test_everything_can_be_looked_at(python):
     """With torch installed or not."""
     python("import inspect, sys\nsys.modules['torch'] = None\nfrom kiln import *\nimport kiln\nassert not hasattr(kiln, 'torch')\ninspect.getmembers(kiln)\nassert callable(inclusive_scan)")

@@ -91,7 +91,8 @@ WRONG = {
     "queries is a list, not an array: pass numpy.asarray": lambda: kiln.lower_bound(Lent(), [1]), "x is a list, not an array: pass numpy.asarray": lambda: kiln.transform([1], "a"),
     "index is a list, not an array": lambda: kiln.gather(Lent(), [1]), "values is a tuple, not an array": lambda: kiln.radix_sort(Lent(), (1,)),
     "items of type 'complex64' are not known": lambda: kiln.make_reduce("complex64"), "there is no operator 'sum'": lambda: kiln.make_reduce("int32", "sum"),
-    "device is a str": lambda: kiln.make_reduce("int32", device="cuda:0"), "stream must be an int": lambda: kiln.transform(X, "a", stream="s"),
+    "device is a str": lambda: kiln.make_reduce("int32", device="cuda:0"), "stream must be an int": lambda: kiln.transform(X, "a", stream="s"), "types: 'flaot' is no pointer": lambda: kiln.Unit("k", "").kernel("k", types="flaot"),
+    "timeout is a str": lambda: kiln.make_reduce("int32", timeout="1"),
 }
 
 

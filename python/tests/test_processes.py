@@ -132,7 +132,7 @@ def test_a_process_that_is_short_of_memory_is_told_so(python):
     seen = python("""import os, resource, kiln, numpy
 from kiln import spatial
 x = numpy.random.rand(2000000)
-spatial.points(x, x)
+spatial.points(x, x), kiln.Unit, kiln.tropical, kiln.Error  # what Python has to read it has read: without memory it takes minutes to
 now = int(open('/proc/self/statm').read().split()[0]) * 4096
 for more in range(2 << 20, 7 << 20, 1 << 19):
     pid = os.fork()

@@ -33,6 +33,17 @@ def test_transposed_and_strided(place):
 
 
 @everywhere
+def test_gradients_are_not_lost(place):
+    import kiln
+
+    a, b = factors(place, (4, 5), (5, 2))
+    with pytest.raises(kiln.InvalidArgument, match="a requires a gradient, .* pass it detached, or use kiln.torch"):
+        kiln.tropical.product(a, b, "min_plus")
+    with torch.no_grad():
+        assert torch.equal(kiln.tropical.product(a.detach(), b.detach(), "min_plus"), min_plus(a, b))
+
+
+@everywhere
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_the_operator_is_one_of_torchs_kind(name, place):
     for shapes in (((4, 5), (5, 2)), ((3, 4, 5), (5, 2))):

@@ -53,6 +53,11 @@ def f(x: Tensor) -> Tensor:
     kept, count = kiln.select(x, "a > 0", stream=7)
     places: int = kiln.lower_bound(x, x)  # of another type than x: whoever knows it says so
     halves: int = kiln.transform(x, "a", to="int32")
+    own: kiln.DeviceArray = kiln.Array.empty([3], "int32")
+    class Queue:
+        def __cuda_stream__(self) -> tuple[int, int]: return 0, 7
+    kiln.make_reduce("int32", timeout=0.5)(x, stream=Queue())
+    kiln.reduce(x, stream=Queue(), timeout=1)
     return kiln.gather(kiln.transform(kept, "a + 1"), count)
 """
 
@@ -63,7 +68,7 @@ def test_arrays_of_a_library_come_out_of_what_they_go_into(tmp_path, place):
     search = {} if installed else {"MYPYPATH": str(place)}
     # Of what is installed mypy says nothing, however strict; of what lies elsewhere newer ones do.
     (tmp_path / "settings").write_text("[mypy]\n" if installed else "[mypy-kiln.*]\nignore_errors = True\n")
-    for text, status in ((USE, 0), (USE.replace("-> Tensor", "-> int"), 1), (USE.replace("stream=7", "strem=7"), 1)):
+    for text, status in ((USE, 0), (USE.replace("-> Tensor", "-> int"), 1), (USE.replace("stream=7", "strem=7"), 1), (USE.replace("stream=7", "stream='7'"), 1)):
         (tmp_path / "use.py").write_text(text)
         done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file", tmp_path / "settings", "--cache-dir", tmp_path / "c", "use.py"], cwd=tmp_path,
                               env={**os.environ, **search}, capture_output=True, text=True)

@@ -2,7 +2,10 @@
 """Units with the real compiler; no GPU."""
 
 import asyncio
+import os
 import pickle
+import subprocess
+import sys
 import threading
 import time
 
@@ -23,6 +26,8 @@ def test_a_compilers_words_are_in_the_error():
         kiln.Unit("bad", "nonsense").artifact("sm_90")
     assert "nonsense" in caught.value.log
     assert caught.value.code == "compile-failed"
+    if sys.version_info >= (3, 11):  # what tracebacks show
+        assert any("nonsense" in note for note in caught.value.__notes__)
     again = pickle.loads(pickle.dumps(caught.value))
     assert (type(again), again.message, again.log) == (kiln.CompileFailed, caught.value.message, caught.value.log)
 
@@ -67,7 +72,8 @@ def test_forbidden(python):
 SLOW = "#include <cuda/std/tuple>\n#include <cub/cub.cuh>\n__global__ void k(int* x) { *x = %d; }"
 
 
-def test_other_threads_run_while_it_compiles():
+def turns_beside(work):
+    """How often a thread beside `work` gets its turn, in a second."""
     turns, stop = [0], threading.Event()
 
     def count():
@@ -79,14 +85,32 @@ def test_other_threads_run_while_it_compiles():
     thread.start()
     begun = time.perf_counter()
     try:
-        kiln.Unit("slow", SLOW % 1, options=["-I/usr/local/cuda/include/cccl"]).artifact("sm_90")
-    except kiln.CompileFailed:
-        pytest.skip("CCCL is not here")
+        work()
     finally:
         took = time.perf_counter() - begun
         stop.set()
         thread.join()
-    assert turns[0] > took * 1000 * 0.1  # many: the lock was not held
+    return turns[0] / took
+
+
+COMPILE = "import kiln, sys; kiln.Unit('slow', sys.argv[1], options=[sys.argv[2]]).artifact('sm_90')"
+
+
+def test_other_threads_run_while_it_compiles(tmp_path):
+    """As often as beside a compile of another process, which has the machine's processors but not the lock; a machine with others on it is asked
+    several times."""
+    include = "-I/usr/local/cuda/include/cccl"
+    shares = []
+    for i in range(4):
+        text = SLOW % (100 + i)
+        usual = turns_beside(lambda: subprocess.run([sys.executable, "-c", COMPILE, text, include], env={**os.environ, "KILN_CACHE_DIR": str(tmp_path / str(i))}, capture_output=True))
+        try:
+            shares.append(turns_beside(lambda: kiln.Unit("slow", text, options=[include]).artifact("sm_90")) / usual)
+        except kiln.CompileFailed:
+            pytest.skip("CCCL is not here")
+        if shares[-1] >= 0.9:
+            return
+    pytest.fail(f"it has {shares} of its usual turns")
 
 
 def test_a_future_can_be_awaited(saxpy):

@@ -266,6 +266,49 @@ def test_warnings_are_logged(python):
     assert python(ask, KILN_MAX_SIZE="plenty").stderr == ""
 
 
+def test_a_bundle_shows_what_it_holds(tmp_path):
+    file = tmp_path / "some.kiln"
+    kiln.build(file, [kiln.Unit("saxpy", SAXPY)], archs=["sm_80", "sm_90"])
+    held = kiln.contents(file)
+    assert [(one["unit"], one["target"], one["kernels"]) for one in held] == [("saxpy", "sm_80", ["saxpy"]), ("saxpy", "sm_90", ["saxpy"])]
+    assert held.about["artifacts"] == len(held) == 2 and "2 artifacts" in repr(held)
+    assert "<td>sm_90</td>" in held._repr_html_() and "saxpy  sm_80" in str(held)
+    with pytest.raises(kiln.NotFound, match="there is no bundle"):
+        kiln.contents(tmp_path / "none.kiln")
+    file.write_bytes(b"nonsense")
+    with pytest.raises(kiln.Corrupt, match="some.kiln"):
+        kiln.contents(file)
+
+
+def test_a_build_has_a_deadline(tmp_path):
+    unit = kiln.Unit("late", "#include <cub/cub.cuh>\n" + SAXPY, options=["-I/usr/local/cuda/include/cccl"])
+    for call in (lambda: kiln.build(tmp_path / "late.kiln", [unit], archs=["sm_90"], timeout=0.001), lambda: kiln.replay(tmp_path / "p", archs=["sm_90"], bundle=tmp_path / "late.kiln", timeout=0.001)):
+        (tmp_path / "p").touch()
+        with pytest.raises(kiln.Timeout, match="not ready within 0.001 s; what was compiled is kept"):
+            call()
+    assert not (tmp_path / "late.kiln").exists()
+
+
+def test_reports_show_themselves_in_notebooks():
+    report = kiln.Plan("shown", [kiln.Unit("bad<&>", "nonsense")], archs=["sm_90"]).ensure_warm(60)
+    shown = report._repr_html_()
+    assert shown.startswith("<p>0 of 1 warm") and "<td>bad&lt;&amp;&gt;</td>" in shown and "<td>failed</td>" in shown
+    assert "<table>" not in kiln.Plan("all", [kiln.Unit("saxpy", SAXPY)], archs=["sm_90"]).ensure_warm(60)._repr_html_()
+
+
+def test_what_may_wait_for_a_compiler_has_a_deadline():
+    """Of all that is public and ends in a kernel."""
+    import inspect
+
+    from kiln import spatial
+
+    waits = [f for name, f in vars(kiln).items() if name.startswith("make_")] + [getattr(kiln, name) for name in kiln.__all__ if name.startswith("make_") or hasattr(kiln, "make_" + name.removesuffix("_sync"))]
+    waits += [kiln.tropical.product, kiln.Unit.get, kiln.Unit.kernel, kiln.Unit.artifact, kiln.Future.result, kiln.Plan.ensure_warm, kiln.build, kiln.replay]
+    waits += [f for f in vars(spatial).values() if inspect.isfunction(f) and "stream" in inspect.signature(f).parameters]
+    assert len(waits) > 60
+    assert [f.__qualname__ for f in waits if "timeout" not in inspect.signature(f).parameters] == []
+
+
 def test_what_ships_is_listed():
     assert any(s["name"] == "exclusive_scan_i32" for s in kiln.catalogue())
 
