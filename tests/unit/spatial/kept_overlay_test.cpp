@@ -531,37 +531,6 @@ void check_against_geos(unsigned seeds, std::size_t rows) {
 
 }  // namespace
 
-// All over each other, by one key and by several: the area GEOS has, and valid.
-TEST(overlay, unions_of_areas_over_each_other_are_those_of_geos) {
-    for (unsigned seed = 1; seed <= 4; ++seed) {
-        auto const rows = seed % 2 == 0 ? stars({.rows = 60, .seed = seed, .size = 2})
-                                        : lattice(family::multipolygon, {.rows = 60, .size = 6, .seed = seed});
-        geos by;
-        auto* const h = by.handle();
-        host_queue on{item_order::scrambled};
-        std::vector<std::int32_t> keys(rows.rows());
-        constexpr std::size_t several = 3;
-        for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<std::int32_t>(i % several);
-        auto const one = united_rows(on, rows).value();
-        auto const by_key = dissolved_rows(on, rows, buffer<std::int32_t>::copy_of(keys), several).value();
-        auto const check = [&](GEOSGeometry* ours, std::size_t key, std::size_t step) {
-            EXPECT_TRUE(by.is_valid(ours)) << seed;
-            std::vector<GEOSGeometry*> parts;
-            auto const all = by.read(rows);
-            for (std::size_t i = key; i < all.size(); i += step) parts.push_back(GEOSGeom_clone_r(h, all[i]));
-            auto* const together = GEOSGeom_createCollection_r(h, GEOS_GEOMETRYCOLLECTION, parts.data(),
-                                                               static_cast<unsigned>(parts.size()));
-            auto* const theirs = GEOSUnaryUnion_r(h, together);
-            auto* const gap = GEOSSymDifference_r(h, theirs, ours);
-            double size = 1;
-            EXPECT_EQ(GEOSArea_r(h, gap, &size), 1);
-            EXPECT_LT(size, 1e-11) << seed << " " << key;
-            for (auto* const g : {together, theirs, gap}) GEOSGeom_destroy_r(h, g);
-        };
-        check(by.read(one)[0], 0, 1);
-        for (std::size_t key = 0; key < several; ++key) check(by.read(by_key)[key], key, several);
-    }
-}
 TEST(overlay, rows_are_what_geos_says) { check_against_geos(4, 16); }
 // By hand: more than 10,000 pairs of each generator.
 TEST(overlay, DISABLED_many_rows_are_what_geos_says) { check_against_geos(12, 50); }
