@@ -181,7 +181,7 @@ struct cover_search {
     world_cells g;
     i32 const* world;  // by row, or null
 
-    // found(row, sides), in order of rows.
+    // found(row, sides), in order of rows; it returns true to stop.
     template <class Found>
     KILN_HD void each(u64 i, Found found) const {
         i32 const border = static_cast<i32>(i), end = b.first[border + 1];
@@ -189,14 +189,16 @@ struct cover_search {
         i32 next = b.first[border];
         i32 const first = b.row(next), own = world != nullptr ? world[first] : 0;
         i32 odd = odd_row(next, end);
+        bool stops = false;
         locate_left_of(g.of_row_like(first), a, to, [&](i32 row) {
-            if (world != nullptr && world[row] != own) return;
-            for (; odd < row; odd = odd_row(next, end)) found(odd, right_side);
+            if (world != nullptr && world[row] != own) return false;
+            for (; odd < row && !stops; odd = odd_row(next, end)) stops = found(odd, right_side);
+            if (stops) return true;
             bool const along = odd == row;
-            found(row, along ? left_side : left_side | right_side);
             if (along) odd = odd_row(next, end);
+            return stops = found(row, along ? left_side : left_side | right_side);
         });
-        for (; odd != no_row; odd = odd_row(next, end)) found(odd, right_side);
+        for (; odd != no_row && !stops; odd = odd_row(next, end)) stops = found(odd, right_side);
     }
 
 private:
@@ -226,6 +228,7 @@ struct count_covers {
         of.each(i, [&](i32 row, u32 sides) {
             if (n < covers_kept) kept[n * borders + i] = cover_of(row, sides);
             ++n;
+            return false;
         });
         count[i] = static_cast<i64>(n);
     }
@@ -239,7 +242,7 @@ struct list_covers {
     KILN_HD void operator()(u64 i) const {
         i64 at = place[i];
         u64 const n = static_cast<u64>(place[i + 1] - at);
-        if (n > covers_kept) return of.each(i, [&](i32 row, u32 sides) { cover[at++] = cover_of(row, sides); });
+        if (n > covers_kept) return of.each(i, [&](i32 row, u32 sides) { return cover[at++] = cover_of(row, sides), false; });
         for (u64 k = 0; k < n; ++k) cover[at++] = kept[k * borders + i];
     }
 };
@@ -272,27 +275,8 @@ struct overlay_rule {
             put_side(all.sides(j) & ((what & right_rows) != 0 ? ~0U : ~left), pair_key(-1, all.row(j) - left_rows), put);
     }
 };
-// Of each world: what any of its left rows and any of its right ones has, put together.
-struct world_rule {
-    i32 const* world;  // by row
-    i32 left_rows;     // 0: all rows are right ones
-    set_operation what;
-
-    template <class Put>
-    KILN_HD void each(cover_range const& all, Put put) const {
-        if (all.first == all.last) return;
-        u32 left = 0, right = 0;
-        for (u64 i = all.first; i < all.last; ++i) (all.row(i) < left_rows ? left : right) |= all.sides(i);
-        u32 sides = left | right;
-        if (what == set_operation::intersection) sides = left & right;
-        if (what == set_operation::difference) sides = left & ~right;
-        if (what == set_operation::symmetric_difference) sides = left ^ right;
-        put_side(sides, pair_key(world[all.row(all.first)], -1), put);
-    }
-};
-template <class Rule>
 struct count_result_borders {
-    Rule rule;
+    overlay_rule rule;
     u32 const* cover;
     i64 const* place;  // of covers
     i64* count;
@@ -302,9 +286,8 @@ struct count_result_borders {
         count[i] = n;
     }
 };
-template <class Rule>
 struct list_result_borders {
-    Rule rule;
+    overlay_rule rule;
     u32 const* cover;
     i64 const* place;  // of covers
     i64 const* to;     // summed counts
@@ -314,6 +297,58 @@ struct list_result_borders {
         i64 at = to[i];
         rule.each({cover, static_cast<u64>(place[i]), static_cast<u64>(place[i + 1])}, [&](u64 k, u32 backwards) {
             key[at] = k, piece[at++] = static_cast<i32>(static_cast<u32>(i) << 1 | backwards);
+        });
+    }
+};
+
+// Of each world: what any of its left rows and any of its right ones has, put together. Only whether there is any counts, so that rows are looked at until the
+// others cannot change the answer: where many lie over each other, that is after one or two of them.
+struct world_rule {
+    i32 left_rows;  // 0: all rows are right ones
+    set_operation what;
+    static constexpr u32 both_sides = left_side | right_side;
+    struct seen {
+        u32 left = 0, right = 0;  // sides that some row lies on
+    };
+
+    KILN_HD void see(seen& so_far, i32 row, u32 sides) const { (row < left_rows ? so_far.left : so_far.right) |= sides; }
+    KILN_HD bool is_settled(seen const& of) const {
+        if (what == set_operation::union_) return (of.left | of.right) == both_sides;
+        if (what == set_operation::difference) return of.right == both_sides;
+        return (of.left & of.right) == both_sides;
+    }
+    KILN_HD u32 sides_of_result(seen const& of) const {
+        if (what == set_operation::intersection) return of.left & of.right;
+        if (what == set_operation::difference) return of.left & ~of.right;
+        if (what == set_operation::symmetric_difference) return of.left ^ of.right;
+        return of.left | of.right;
+    }
+};
+struct count_world_borders {
+    cover_search of;
+    world_rule rule;
+    u32* sides;  // of the border that the result of its world lies on
+    i64* count;
+    KILN_HD void operator()(u64 i) const {
+        world_rule::seen all;
+        of.each(i, [&](i32 row, u32 beside) {
+            rule.see(all, row, beside);
+            return rule.is_settled(all);
+        });
+        sides[i] = rule.sides_of_result(all);
+        count[i] = sides[i] == left_side || sides[i] == right_side ? 1 : 0;
+    }
+};
+struct list_world_borders {
+    border_list b;
+    i32 const* world;  // by row
+    u32 const* sides;
+    i64 const* to;  // summed counts
+    u64* key;
+    i32* piece;
+    KILN_HD void operator()(u64 i) const {
+        put_side(sides[i], pair_key(world[b.row(b.first[i])], -1), [&](u64 k, u32 backwards) {
+            key[to[i]] = k, piece[to[i]] = static_cast<i32>(static_cast<u32>(i) << 1 | backwards);
         });
     }
 };
@@ -332,7 +367,7 @@ KILN_KERNEL(overlay_border_count, kiln_spatial::count_borders, 256, 1)
 KILN_KERNEL(overlay_borders, kiln_spatial::set_borders, 256, 1)
 KILN_KERNEL(overlay_cover_count, kiln_spatial::count_covers, 128, 1)
 KILN_KERNEL(overlay_covers, kiln_spatial::list_covers, 128, 1)
-KILN_KERNEL(overlay_pair_count, kiln_spatial::count_result_borders<kiln_spatial::overlay_rule>, 256, 1)
-KILN_KERNEL(overlay_pairs, kiln_spatial::list_result_borders<kiln_spatial::overlay_rule>, 256, 1)
-KILN_KERNEL(overlay_world_count, kiln_spatial::count_result_borders<kiln_spatial::world_rule>, 256, 1)
-KILN_KERNEL(overlay_world_borders, kiln_spatial::list_result_borders<kiln_spatial::world_rule>, 256, 1)
+KILN_KERNEL(overlay_pair_count, kiln_spatial::count_result_borders, 256, 1)
+KILN_KERNEL(overlay_pairs, kiln_spatial::list_result_borders, 256, 1)
+KILN_KERNEL(overlay_world_count, kiln_spatial::count_world_borders, 128, 1)
+KILN_KERNEL(overlay_world_borders, kiln_spatial::list_world_borders, 256, 1)

@@ -22,7 +22,7 @@ struct clip_segments {
 private:
     KILN_HD bool is_left_of(point a, point b) const {
         bool found = false;
-        locate_left_of(g, a, b, [&](i32) { found = true; });
+        locate_left_of(g, a, b, [&](i32) { return found = true; });
         return found;
     }
 };

@@ -285,6 +285,7 @@ struct shells_around {
         i32 const v = static_cast<i32>(vertex[i]);
         locate_left_of(g.of_row_like(static_cast<i32>(i)), r.at[v], r.at[v + 1], [&](i32 ring) {
             if (is_shell[ring] != 0 && r.result[ring] == r.result[i]) found(ring);
+            return false;
         });
     }
 };

@@ -340,7 +340,7 @@ struct look_beside {
 private:
     KILN_HD static bool lies_beside(point at, point to, int turn, cell_grid const& g, i32 row) {
         bool found = false;
-        locate_beside(g, at, to, turn, [&](i32 other) { found |= other == row; });
+        locate_beside(g, at, to, turn, [&](i32 other) { return found = other == row; });
         return found;
     }
     KILN_HD static int turn_of(layer const& l, i32 v) { return l.kind[l.path_of[v]] == ring_path ? 1 : -1; }

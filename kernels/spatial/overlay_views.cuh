@@ -100,13 +100,13 @@ private:
         inside ^= (side < 0) != left_of_corner;
     }
 };
-// found(row) for every row, in order, that contains what lies at a beside the way to `to`: on its left, or where turn is -1 on its right.
+// found(row) for every row, in order, that contains what lies at a beside the way to `to`: on its left, or where turn is -1 on its right. It returns true to stop.
 template <class Found>
 KILN_HD void locate_beside(cell_grid const& g, point a, point to, int turn, Found found) {
     bool const rises = to.y > a.y || (to.y == a.y && (to.x > a.x) == (turn > 0));
     locate_by(
         g, a, [&](point corner, bool inside) { return side_walk{a, to, corner, inside, rises, turn}; },
-        [&](i32 row, place) { return found(row), false; });
+        [&](i32 row, place) { return found(row); });
 }
 template <class Found>
 KILN_HD void locate_left_of(cell_grid const& g, point a, point to, Found found) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spatial/queue.hpp"
 
+#include "spatial/host_sort.hpp"
 #include "spatial/units.hpp"
 
 #include <kiln/engine.hpp>
@@ -191,27 +192,22 @@ result<void> host_queue::scan(buffer<std::int64_t> const& values) {
 namespace {
 
 template <class K>
-void sort_on_host(buffer<K>& keys, buffer<std::int32_t>& values, K mask) {
-    std::vector<std::size_t> order(keys.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return static_cast<K>(keys.data()[a] & mask) < static_cast<K>(keys.data()[b] & mask);
-    });
-    auto sorted_keys = buffer<K>::on_host(keys.size());
-    auto sorted_values = buffer<std::int32_t>::on_host(values.size());
-    for (std::size_t i = 0; i < order.size(); ++i)
-        sorted_keys.data()[i] = keys.data()[order[i]], sorted_values.data()[i] = values.data()[order[i]];
-    keys = std::move(sorted_keys), values = std::move(sorted_values);
+void sort_on_host(buffer<K>& keys, buffer<std::int32_t>& values, int bits) {
+    std::vector<keyed_value<K>> all(keys.size());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = {keys.data()[i], values.data()[i]};
+    sort_by_key(all, bits);
+    keys = buffer<K>::on_host(all.size()), values = buffer<std::int32_t>::on_host(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) keys.data()[i] = all[i].key, values.data()[i] = all[i].value;
 }
 
 }  // namespace
 
 result<void> host_queue::sort(buffer<std::uint64_t>& keys, buffer<std::int32_t>& values, int bits) {
-    sort_on_host(keys, values, bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1);
+    sort_on_host(keys, values, bits);
     return {};
 }
 result<void> host_queue::sort(buffer<std::int32_t>& keys, buffer<std::int32_t>& values) {
-    sort_on_host(keys, values, std::int32_t{-1});
+    sort_on_host(keys, values, 32);
     return {};
 }
 

@@ -345,9 +345,13 @@ border_list arrangement::view() const noexcept {
         {layer_.view(), place_of_.data(), raw(strand_number_), start_.data()}, member_.data(), border_first_.data()};
 }
 
+result<kept_cells> arrangement::index_rows(queue& on) const {
+    return kept_cells::make(on, layer_, coarse_cells, worlds_);
+}
+
 result<arrangement::covers> arrangement::find_covers(queue& on) const {
     covers out;
-    KILN_TRY(auto const cells, kept_cells::make(on, layer_, coarse_cells, worlds_));
+    KILN_TRY(auto const cells, index_rows(on));
     cover_search const search{view(), cells.by_world(), worlds_.data()};
     KILN_TRY(out.first, on.room<std::int64_t>(borders_ + 1));
     KILN_TRY(auto kept, on.room<std::uint32_t>(covers_kept * borders_));

@@ -51,6 +51,8 @@ public:
     [[nodiscard]] std::size_t places() const noexcept { return places_; }
     [[nodiscard]] std::size_t rows() const noexcept { return layer_.rows(); }
 
+    // Where its rows are, for what is asked beside its borders (cover_search). Two fences or more.
+    [[nodiscard]] result<kept_cells> index_rows(queue& on) const;
     // Rows on both sides of every border, as cover_range has them: of border i from first[i] to before first[i + 1].
     struct covers {
         buffer<std::uint32_t> cover;

@@ -76,21 +76,40 @@ void tell_how_divided(std::string_view operation, arrangement::unrest_found cons
 
 namespace {
 
-template <class Rule>
-result<result_borders> borders_of(queue& on, arrangement const& in, arrangement::covers const& covers,
-                                  Rule const& rule) {
-    auto const n = in.borders();
+// Room for as many as were counted, by border; the counts are summed.
+result<result_borders> room_for_borders(queue& on, buffer<std::int64_t> const& counts) {
     result_borders out;
-    KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
-    KILN_CHECK(on.launch(count_result_borders<Rule>{rule, covers.cover.data(), raw(covers.first), raw(place)}, n));
-    KILN_TRY(auto const total, on.total_sync(place));
+    KILN_TRY(auto const total, on.total_sync(counts));
     if (total > 0x3fffffff)
         return fail(errc::unsupported, "overlay: {} borders of results: take the arrays in parts", total);
     KILN_TRY(out.key, on.room<std::uint64_t>(static_cast<std::size_t>(total)));
     KILN_TRY(out.piece, on.room<std::int32_t>(static_cast<std::size_t>(total)));
-    KILN_CHECK(on.launch(list_result_borders<Rule>{rule, covers.cover.data(), raw(covers.first), raw(place),
-                                                   raw(out.key), out.piece.data()},
+    return out;
+}
+result<result_borders> borders_of(queue& on, arrangement const& in, overlay_rule const& rule) {
+    KILN_TRY(auto const covers, in.find_covers(on));
+    auto const n = in.borders();
+    KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
+    KILN_CHECK(on.launch(count_result_borders{rule, covers.cover.data(), raw(covers.first), raw(place)}, n));
+    KILN_TRY(auto out, room_for_borders(on, place));
+    KILN_CHECK(on.launch(
+        list_result_borders{rule, covers.cover.data(), raw(covers.first), raw(place), raw(out.key), out.piece.data()},
+        n));
+    return out;
+}
+result<result_borders> borders_of_worlds(queue& on, arrangement const& in, world_question const& how) {
+    KILN_TRY(auto const cells, in.index_rows(on));
+    auto const n = in.borders();
+    KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
+    KILN_TRY(auto sides, on.room<std::uint32_t>(n));
+    KILN_CHECK(on.launch(count_world_borders{{in.view(), cells.by_world(), in.worlds().data()},
+                                             {static_cast<i32>(how.left_rows), how.what},
+                                             sides.data(),
+                                             raw(place)},
                          n));
+    KILN_TRY(auto out, room_for_borders(on, place));
+    KILN_CHECK(on.launch(
+        list_world_borders{in.view(), how.worlds.data(), sides.data(), raw(place), raw(out.key), out.piece.data()}, n));
     return out;
 }
 
@@ -103,9 +122,7 @@ result<arrangement> arranged_in_worlds(queue& on, kept_layer of, world_question 
 }  // namespace
 
 result<geometry_parts> put_together(queue& on, arrangement const& in, world_question const& how, std::size_t rows) {
-    KILN_TRY(auto const covers, in.find_covers(on));
-    KILN_TRY(auto const borders,
-             borders_of(on, in, covers, world_rule{how.worlds.data(), static_cast<i32>(how.left_rows), how.what}));
+    KILN_TRY(auto const borders, borders_of_worlds(on, in, how));
     drawing out{on, in};
     KILN_CHECK(out.order(borders));
     return out.draw(rows);
@@ -165,8 +182,7 @@ result<arrangement> arranged(queue& on, geometries const& left, geometries const
 }  // namespace
 
 result<drawing> ordered_parts(queue& on, arrangement const& in, std::size_t left_rows, std::uint32_t parts) {
-    KILN_TRY(auto const covers, in.find_covers(on));
-    KILN_TRY(auto const borders, borders_of(on, in, covers, overlay_rule{static_cast<i32>(left_rows), parts}));
+    KILN_TRY(auto const borders, borders_of(on, in, overlay_rule{static_cast<i32>(left_rows), parts}));
     drawing out{on, in};
     KILN_CHECK(out.order(borders));
     return out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue on the host that knows how often kernels ran and how many items they had: a measure of work that no clock is needed for.
+// A queue on the host that knows how often kernels ran, how many items they had and how much memory it gave: a measure of work that no clock is needed for.
 #pragma once
 
 #include "spatial/queue.hpp"
@@ -26,6 +26,7 @@ public:
     [[nodiscard]] std::size_t threads() const noexcept override { return inner_.threads(); }
 
     [[nodiscard]] std::size_t items() const noexcept { return items_; }
+    [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }  // of all memory it ever gave
     [[nodiscard]] std::size_t runs_of(std::string const& kernel) const {
         auto const at = runs_.find(kernel);
         return at == runs_.end() ? 0 : at->second;
@@ -33,6 +34,7 @@ public:
 
 private:
     [[nodiscard]] result<storage> allocate(std::size_t bytes) override {
+        bytes_ += bytes;
         return storage::on_host(std::max<std::size_t>(bytes, 16));
     }
     [[nodiscard]] result<void> run(task const& what, std::size_t items) override {
@@ -43,7 +45,7 @@ private:
     [[nodiscard]] result<void> scan(buffer<std::int64_t> const& values) override { return inner_.sum(values); }
 
     spatial::host_queue inner_;
-    std::size_t items_ = 0;
+    std::size_t items_ = 0, bytes_ = 0;
     std::map<std::string, std::size_t> runs_;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Areas put over each other, by the device's text run on the host, against GEOS and against what must be so.
+#include "counting_queue.hpp"
 #include "geos.hpp"
 #include "overlay_samples.hpp"
 #include "samples.hpp"
@@ -406,6 +407,28 @@ TEST(overlay, areas_add_up) {
             EXPECT_EQ(texts(there), texts(here)) << seed;
         }
     }
+}
+
+// All rows lie over each other, and each crosses all others: that many crossings there are, but nobody lists who lies over each piece.
+TEST(overlay, areas_over_each_other_are_not_listed_for_every_piece) {
+    auto const work = [](int rows) {
+        geometry_builder to;
+        for (int i = 0; i < rows; ++i) {
+            to.begin(family::polygon), to.begin_ring();
+            double const x = i, y = i * 0.7;
+            for (auto const& corner : {std::array{0, 0}, {900, 11}, {880, 700}, {7, 690}, {0, 0}})
+                to.vertex(x + corner[0], y + corner[1]);
+            to.end();
+        }
+        counting_queue on;
+        auto const all = to.finish(family::polygon).value();
+        auto const out = united_rows(on, all).value();
+        // The first, and of each other one what the one before leaves free.
+        EXPECT_GT(total_area(out), 900 * 690 + (rows - 1) * 1100.0);
+        EXPECT_LT(total_area(out), 900 * 700 + rows * 1400.0);
+        return on.bytes();
+    };
+    EXPECT_LT(work(160), 5 * work(80));
 }
 
 #ifdef KILN_TEST_GEOS
