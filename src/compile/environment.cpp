@@ -85,8 +85,8 @@ bool computes_as_usual() noexcept {
 computing_as_usual::computing_as_usual() noexcept {
     std::fegetenv(&arithmetic_);
     std::fesetenv(FE_DFL_ENV);
-    // Takes no memory, and is nobody's to free.
-    static auto const c_locale = ::newlocale(LC_ALL_MASK, "C", nullptr);
+    // Takes no memory, and is nobody's to free. No static: a child of fork() would wait for a thread that was just making it.
+    auto const c_locale = ::newlocale(LC_ALL_MASK, "C", nullptr);
     if (c_locale != nullptr) language_ = ::uselocale(c_locale);
 }
 
