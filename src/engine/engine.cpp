@@ -334,11 +334,12 @@ void engine::state::shut_down() noexcept {
         with = attached;
     }
     if (with) with->stop();
-    // Of a thread that looks into a directory which hangs, or starts a driver which does. Where this is destroyed there is no way without it.
     using std::chrono::milliseconds;
+    // With a thread that looks into a directory which hangs, or starts a driver which does. Long enough for one that only has no processor: what
+    // it would still use goes as the program ends. Where this is destroyed there is no way without it.
     auto const patience = [this]() -> std::optional<base::time_point> {
         if (!is_process) return std::nullopt;
-        return base::clock::now() + milliseconds{500};
+        return base::clock::now() + milliseconds{5000};
     };
     requests->stop(patience());
     pool->stop();
