@@ -10,9 +10,10 @@ LONG = ("template <int N> struct s { static __device__ int f(int x) { return s<N
         'extern "C" __global__ void k(int* a) { *a = s<150>::f(*a) ^ %d; }')
 SHORT = 'extern "C" __global__ void k(int* a) { *a = 1; }'
 
-units = [{"name": f"u{n}", "source": text, "kernels": ["k"]} for n, text in enumerate([SHORT, LONG % 1, LONG % 2])]
-# What somebody waits for comes before the second long one, which begins as the program ends.
-plan = write("plan.json", json.dumps({"units": units, "steps": [["start", [1]], ["start", [2]], ["ask", [0]]]}))
-for n in range(6):
+units = [{"name": f"u{n}", "source": text, "kernels": ["k"]} for n, text in enumerate([SHORT, LONG % 1])]
+# The compiler is loaded, the long one begins, and the program goes on for a while: what it asks for is in memory.
+for meanwhile in (100, 300, 1000, 2000, 3000, 4000, 5000, 6000):
+    plan = write("plan.json", json.dumps({"units": units, "steps": [["ask", [0]], ["start", [1]], *[["ask", [0]]] * meanwhile]}))
     done = run(plan, program=BIN / "kiln-test-asker", status=None, KILN_WORKERS="0", KILN_DISABLE="1")
-    check(done.returncode == 0 and '"from":"compiled"' in done.stdout, f"run {n} ends as it should", done)
+    check(done.returncode == 0, f"it ends by itself after {meanwhile} answers", done.returncode, done.stderr)
+    check(done.stdout.count("\n") == 1 + meanwhile and "error" not in done.stdout, "and was answered", done.stdout[:400])
