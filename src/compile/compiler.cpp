@@ -7,7 +7,6 @@
 #include "compile/cpp_names.hpp"
 #include "compile/elf.hpp"
 #include "compile/environment.hpp"
-#include "compile/in_process.hpp"
 #include "compile/internal_names.hpp"
 #include "compile/open_hook.hpp"
 #include "compile/options.hpp"
@@ -205,7 +204,6 @@ result<void> check_exports(std::span<std::string const> exports, artifact const&
 result<product> run_compile(job const& j, compile_job const& c, precompiled_headers* kept) {
     base::stopwatch const watch;
     KILN_TRY(auto const api, cuda::load_nvrtc(j.tools.nvrtc));
-    wait_before_exit_functions_of(api->library.handle);
     KILN_TRY(auto const options, normalize(c.unit.options));
     auto roots = roots_of(j, c, options);
     bool const seen = hook_opens(api->library.handle).has_value();

@@ -5,7 +5,6 @@
 #include "base/clock.hpp"
 #include "base/fork_guard.hpp"
 
-#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <pthread.h>
@@ -19,7 +18,7 @@ constinit std::atomic<int> running{0};
 constinit std::atomic<bool> is_ending{false};
 
 void wait_for_compiles() {
-    constexpr std::chrono::minutes patience{1};
+    constexpr std::chrono::seconds patience{10};
     is_ending.store(true);
     auto const end = base::clock::now() + patience;
     while (running.load() > 0 && base::clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds{1});
@@ -48,19 +47,10 @@ result<product> run_guarded(job_runner const& run, job const& work) {
 
 }  // namespace
 
-void wait_before_exit_functions_of(void const* library) noexcept {
-    static constinit std::array<std::atomic<void const*>, 16> known{};  // a program seldom has more than these two
-    if (library == nullptr) return;
-    for (auto& one : known) {
-        void const* there = nullptr;
-        if (one.compare_exchange_strong(there, library)) return static_cast<void>(std::atexit(wait_for_compiles));
-        if (there == library) return;
-    }
-}
-
 result<void> in_process_runner::start(std::shared_ptr<job const> work) {
-    static constinit std::atomic<bool> is_waited_for{false};  // also while the compiler is being loaded
-    if (!is_waited_for.exchange(true)) static_cast<void>(std::atexit(wait_for_compiles));
+    // NVRTC registers exit functions while it compiles, and they take away what it uses; what is registered last runs first. So this is
+    // registered anew for each: of the first compile of a process alone it comes too early.
+    static_cast<void>(std::atexit(wait_for_compiles));
     auto holds = std::make_shared<running_compile>();
     if (is_ending.load()) return fail(errc::cancelled, "'{}': the program is ending", work->name());
     auto mine = std::make_shared<slot>();

@@ -13,7 +13,7 @@ public:
         : run_{std::move(run)}, wake_{std::move(wake)} {}
 
     // A compile cannot be interrupted: one that still runs when this dies is left to finish for nobody, and the end of the program waits for
-    // it, a minute at most. errc::cancelled where the program is ending already.
+    // it, ten seconds at most. errc::cancelled where the program is ending already.
     [[nodiscard]] result<void> start(std::shared_ptr<job const> work);
     [[nodiscard]] bool busy() const noexcept { return slot_ != nullptr; }
     // The outcome, once; nullopt while it runs.
@@ -28,9 +28,5 @@ private:
     std::shared_ptr<bell const> wake_;
     std::shared_ptr<slot> slot_;
 };
-
-// After a library was loaded that compiles or links. Its exit functions take away what it uses while it works; what waits for that has to run
-// before them, and what is registered last runs first.
-void wait_before_exit_functions_of(void const* library) noexcept;
 
 }  // namespace kiln::compile

@@ -3,7 +3,6 @@
 #include "base/clock.hpp"
 #include "compile/compiler.hpp"
 #include "compile/environment.hpp"
-#include "compile/in_process.hpp"
 #include "compile/includes.hpp"
 #include "compile/options.hpp"
 #include "compile/toolchain.hpp"
@@ -99,7 +98,6 @@ result<product> run_link(job const& j, link_job const& l) {
     computing_as_usual const usual;
     KILN_CHECK(check_link_options(l.options));
     KILN_TRY(auto const api, cuda::load_nvjitlink(j.tools.nvjitlink));
-    wait_before_exit_functions_of(api->library.handle);
     auto const wanted = arguments_of(l);
     auto const arguments = without_threads_that_misread(wanted);
     std::vector<char const*> raw;
