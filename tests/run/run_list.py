@@ -114,6 +114,7 @@ def compiles_of(text):
     return {"answered": int(found[1]), "made": int(found[2]), "left": number(r"(\d+) left to the library itself"),
             "lost": number(r"(\d+) could not be kept"), "failed": number(r"(\d+) did not compile"),
             "same": number(r"(\d+) made again and the same"), "different": number(r"(\d+) different"),
+            "alone": "".join(re.findall(r"; (loaded without Kiln: [^;]*)", sentence)),
             "names": re.findall(r"^kiln: run: \S+ made '([^']*)'", text, re.MULTILINE), "sentence": sentence}
 
 
@@ -320,6 +321,8 @@ def notes(o, phases):
         yield from (f"    allowed, {phase}: {a}" for a in one.allowed)
         if one.compiles and one.compiles["failed"]:
             yield f"    {phase}: {one.compiles['failed']} did not compile"
+        if one.compiles and one.compiles["alone"]:
+            yield f"    {phase}: {one.compiles['alone']}"
     if o.why_not:
         yield f"    not run, {', '.join(p for p in phases if p not in o.runs)}: {o.why_not}"
 
