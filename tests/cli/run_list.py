@@ -64,14 +64,14 @@ check(counts == {"right": 14, "wrong": 0, "not_run": 14, "answered": 2, "same": 
 check("skipped (no such thing here)" in text and "missing (No module named 'a_module_that_is_not_there')" in text, "what is not run is named", text)
 check(runs["right"]["made"]["compiles"]["made"] == 1 and runs["right"]["capsule"]["compiles"]["answered"] == 1, "who makes and who is answered", text)
 check(runs["right"]["cold"]["said"]["mapped"] == ["nvrtc"] and runs["right"]["answered"]["said"]["mapped"] == [], "the compiler is loaded without Kiln alone", text)
-check(text.count("allowed, ") == 1 and "allowed, capsule: 1 made, that should have been there: k (LTO-IR has the working directory" in text, "an exception is told, with its reason", text)
+check(text.count("allowed, ") == 1 and "allowed, capsule: 1 made again: k (LTO-IR has the working directory" in text, "an exception is told, with its reason", text)
 check(not (SCRATCH / "out/right/run").exists() and (SCRATCH / "out/right/again.err").exists(), "logs are kept, caches are not")
 
 text, counts, runs = listed("^(wrong_|makes_again|cupy_cub)", "--phases", "cold,made,answered", status=1)
 check(set(wrong(runs["wrong_result"])) == {"made", "answered"} and "exit status 1, without Kiln 0: the sum" in wrong(runs["wrong_result"])["made"], "a result", text)
 check(wrong(runs["wrong_status"])["answered"][0].startswith("exit status 5, without Kiln 0"), "a status", text)
 check(wrong(runs["wrong_alone"])["cold"] == ["exit status 1: it cannot be"], "what fails without Kiln", text)
-check(set(wrong(runs["makes_again"])) == {"answered"} and "1 made, that should have been there: k" in wrong(runs["makes_again"])["answered"], "what is made again", text)
+check(set(wrong(runs["makes_again"])) == {"answered"} and "1 made again: k" in wrong(runs["makes_again"])["answered"], "what is made again", text)
 check("is there a stand-in" in wrong(runs["cupy_cub"])["made"][0], "one that should have asked", text)
 check((SCRATCH / "out/makes_again/run").exists(), "what went wrong is kept")
 

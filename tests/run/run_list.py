@@ -147,7 +147,7 @@ def faults_of(name, phase, one, before):
             yield "asked", "it asked for nothing: is there a stand-in for its compiler?"
         return
     if c["made"]:
-        yield "made", f"{c['made']} made, that should have been there: {', '.join(c['names'][:3])}"
+        yield "made", f"{c['made']} made again: {', '.join(c['names'][:3])}"
     elif phase == "answered" and c["answered"] < before["made"].compiles["made"]:
         yield "asked", f"{c['answered']} answered, where {before['made'].compiles['made']} were made"
     if phase == "verify" and c["same"] + c["different"] < c["answered"]:
@@ -217,7 +217,7 @@ class program:
                    XLA_PYTHON_CLIENT_PREALLOCATE="false")
         # A record and a capsule bring folders of their own.
         if phase not in ("made", *ELSEWHERE):
-            out.update({k: self.folder(here, k.split("_")[0].lower(), k.lower()) for k in FRAMEWORKS}, **WITH_FRAMEWORKS)
+            out.update({k: self.folder(here, k.lower()) for k in FRAMEWORKS}, **WITH_FRAMEWORKS)
         return out
 
     def work(self, phase):
@@ -341,7 +341,7 @@ def counted(outcomes, phases):
 
 
 def parsed(words):
-    a = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1].strip())
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS)
     a.add_argument("kiln", type=lambda p: str(pathlib.Path(p).absolute()))
     a.add_argument("--only", default="")
     a.add_argument("--jobs", type=int, default=max(1, min(5, (os.cpu_count() or 1) // 3)))

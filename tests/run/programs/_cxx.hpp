@@ -28,11 +28,14 @@ inline double now() {
     std::exit(77);
 }
 
-template <class Status> void ok(Status status, char const* what) {
-    if (static_cast<int>(status) != 0) wrong(std::string{what} + ": status " + std::to_string(static_cast<int>(status)));
+template <class Status>
+void ok(Status status, char const* what) {
+    if (static_cast<int>(status) != 0)
+        wrong(std::string{what} + ": status " + std::to_string(static_cast<int>(status)));
 }
 
-template <class Function> Function* found_in(void* library, char const* name) {
+template <class Function>
+Function* found_in(void* library, char const* name) {
     auto* const function = reinterpret_cast<Function*>(dlsym(library, name));
     if (function == nullptr) wrong(std::string{"there is no "} + name);
     return function;

@@ -25,7 +25,8 @@ extern "C" __global__ void sum(float const* a, float* out, int n) {
 )";
 inline constexpr char const* called = "extern \"C\" __device__ float op(float x) { return x * 2 + 1; }";
 
-template <class Api> std::vector<char> bitcode(Api& api, char const* text, std::vector<std::string> const& options) {
+template <class Api>
+std::vector<char> bitcode(Api& api, char const* text, std::vector<std::string> const& options) {
     nvrtcProgram p = nullptr;
     ok(api.create_program(&p, text, "cxx.cu", 0, nullptr, nullptr), "nvrtcCreateProgram");
     std::vector<char const*> words;
@@ -46,10 +47,12 @@ template <class Api> std::vector<char> bitcode(Api& api, char const* text, std::
     return out;
 }
 
-template <class Api> std::vector<char> linked(Api& api, std::string const& architecture) {
+template <class Api>
+std::vector<char> linked(Api& api, std::string const& architecture) {
     std::string const root = CUDA_ROOT, arch = "-arch=sm_" + architecture;
-    auto const first = bitcode(api, caller, {arch, "-std=c++17", "-dlto", "-rdc=true", "-default-device",
-                                             "-I" + root + "/include/cccl", "-I" + root + "/include"});
+    auto const first = bitcode(api, caller,
+                               {arch, "-std=c++17", "-dlto", "-rdc=true", "-default-device",
+                                "-I" + root + "/include/cccl", "-I" + root + "/include"});
     auto const second = bitcode(api, called, {arch, "-dlto", "-rdc=true"});
     nvJitLinkHandle link = nullptr;
     char const* options[] = {arch.c_str(), "-lto"};
@@ -65,7 +68,8 @@ template <class Api> std::vector<char> linked(Api& api, std::string const& archi
     return out;
 }
 
-template <class Api> int compile_link_and_launch(Api api) {
+template <class Api>
+int compile_link_and_launch(Api api) {
     context const here;
     auto const cubin = linked(api, here.architecture());
     CUmodule module = nullptr;

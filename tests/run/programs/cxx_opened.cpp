@@ -14,7 +14,8 @@ void* opened(std::string const& name) {
     program::skip("no " + name);
 }
 
-template <class Function> Function* of_link(void* library, std::string const& name) {
+template <class Function>
+Function* of_link(void* library, std::string const& name) {
     unsigned major = 0, minor = 0;
     program::ok(program::found_in<nvJitLinkResult(unsigned*, unsigned*)>(library, "nvJitLinkVersion")(&major, &minor),
                 "nvJitLinkVersion");

@@ -62,7 +62,9 @@ int main() {
     void* cubin = nullptr;
     std::size_t size = 0;
     program::ok(DRIVER(cuLinkCreate)(0, nullptr, nullptr, &link), "cuLinkCreate");
-    program::ok(DRIVER(cuLinkAddData)(link, CU_JIT_INPUT_PTX, text.ptx.data(), text.ptx.size() + 1, "k", 0, nullptr, nullptr), "cuLinkAddData");
+    program::ok(
+        DRIVER(cuLinkAddData)(link, CU_JIT_INPUT_PTX, text.ptx.data(), text.ptx.size() + 1, "k", 0, nullptr, nullptr),
+        "cuLinkAddData");
     program::ok(DRIVER(cuLinkComplete)(link, &cubin, &size), "cuLinkComplete");
     if (run_of(cubin, 0.5F) != text.result) program::wrong("linked");
     program::done(here);
