@@ -43,6 +43,30 @@ KILN_HD void lower_together(u64* at, u64 v) {
     }
     lower_to(at, v);
 }
+// The same of places of which neighbouring threads mostly have the same one: of each run of them in a warp one goes. All threads call it; one
+// that has nothing to tell has all bits set.
+KILN_HD void lower_in_runs(u64* places, i32 place, u64 v) {
+    if (__activemask() == ~0U) {
+        int const lane = static_cast<int>(threadIdx.x & 31);
+        for (int step = 1; step < 32; step *= 2) {
+            u64 const other = __shfl_down_sync(~0U, v, step);
+            i32 const other_place = __shfl_down_sync(~0U, place, step);
+            if (lane + step < 32 && other_place == place && other < v) v = other;
+        }
+        i32 const before = __shfl_up_sync(~0U, place, 1);
+        if (lane != 0 && before == place) return;
+    }
+    if (v != ~u64{0}) lower_to(places + place, v);
+}
+// Puts `v` there unless keeps(what is there).
+template <class Keeps>
+KILN_HD void put_unless(u32* at, u32 v, Keeps keeps) {
+    for (u32 there = *at; !keeps(there);) {
+        u32 const found = atomicCAS(at, there, v);
+        if (found == there) return;
+        there = found;
+    }
+}
 KILN_HD void add_to(u64* at, u64 v) { atomicAdd(at, v); }
 KILN_HD void or_into(u32* at, u32 v) {
     if ((*at & v) != v) atomicOr(at, v);
@@ -69,6 +93,11 @@ KILN_HD void lower_to(u64* at, u64 v) {
     if (v < *at) *at = v;
 }
 KILN_HD void lower_together(u64* at, u64 v) { lower_to(at, v); }
+KILN_HD void lower_in_runs(u64* places, i32 place, u64 v) { lower_to(places + place, v); }
+template <class Keeps>
+KILN_HD void put_unless(u32* at, u32 v, Keeps keeps) {
+    if (!keeps(*at)) *at = v;
+}
 KILN_HD void add_to(u64* at, u64 v) { *at += v; }
 KILN_HD void or_into(u32* at, u32 v) { *at |= v; }
 KILN_HD void flip(u32* at, u32 bits) { *at ^= bits; }

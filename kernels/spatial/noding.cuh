@@ -171,11 +171,12 @@ struct ring_extremes {
     i32 step;
     KILN_HD void operator()(u64 i) const {
         i32 const v = static_cast<i32>(i), path = l.path_of[v];
-        if (!is_ring(l.kind[path]) || !rows.has(l.row_of[path]) || !is_segment(l, v)) return;
-        u64 const px = ordered(l.at[v].x), py = ordered(l.at[v].y);
-        if (step == 0) lower_to(x + path, px);
-        if (step == 1 && px == x[path]) lower_to(y + path, py);
-        if (step == 2 && px == x[path] && py == y[path]) lower_to(vertex + path, i), add_to(count + path, 1);
+        bool const asks = is_ring(l.kind[path]) && rows.has(l.row_of[path]) && is_segment(l, v);
+        u64 const px = ordered(l.at[v].x), py = ordered(l.at[v].y), nothing = ~u64{0};
+        if (step == 0) return lower_in_runs(x, path, asks ? px : nothing);
+        bool const is_leftmost = asks && px == x[path];
+        if (step == 1) return lower_in_runs(y, path, is_leftmost ? py : nothing);
+        if (is_leftmost && py == y[path]) lower_to(vertex + path, i), add_to(count + path, 1);
     }
 };
 // Exactly, and also where the ring touches itself: at the lowest of the leftmost vertices all rays point right or up, and below

@@ -131,11 +131,12 @@ struct find_anchors {
     i64* is_junction;
     KILN_HD void operator()(u64 i) const {
         i32 const v = static_cast<i32>(i), path = l.path_of[v];
-        if (!is_corner(l, v) || of_path[path] != 0) return;
-        u64 const px = ordered(l.at[v].x), py = ordered(l.at[v].y);
-        if (step == 0) lower_to(x + path, px);
-        if (step == 1 && px == x[path]) lower_to(y + path, py);
-        if (step == 2 && px == x[path] && py == y[path]) is_junction[i] = 1;
+        bool const asks = of_path[path] == 0 && is_corner(l, v);
+        u64 const px = ordered(l.at[v].x), py = ordered(l.at[v].y), nothing = ~u64{0};
+        if (step == 0) return lower_in_runs(x, path, asks ? px : nothing);
+        bool const is_leftmost = asks && px == x[path];
+        if (step == 1) return lower_in_runs(y, path, is_leftmost ? py : nothing);
+        if (is_leftmost && py == y[path]) is_junction[i] = 1;
     }
 };
 

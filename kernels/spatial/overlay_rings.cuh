@@ -216,34 +216,33 @@ struct lowest_of_rings {
     KILN_HD void operator()(u64 i) const {
         i32 const ring = r.ring_of[i];
         u64 const px = ordered(r.at[i].x), py = ordered(r.at[i].y);
-        if (step == 0) lower_to(x + ring, px);
-        if (step == 1 && px == x[ring]) lower_to(y + ring, py);
-        if (step == 2 && px == x[ring] && py == y[ring]) lower_to(vertex + ring, i);
+        if (step == 0) return lower_in_runs(x, ring, px);
+        bool const is_leftmost = px == x[ring];
+        if (step == 1) return lower_in_runs(y, ring, is_leftmost ? py : ~u64{0});
+        if (is_leftmost && py == y[ring]) lower_to(vertex + ring, i);
     }
+};
+struct shell_counts {
+    u64* shells;       // by result, of 0
+    u64* holes;
+    u64* first_shell;  // of all bits set
+    KILN_HD bool is_ambiguous(i32 result) const { return shells[result] > 1 && holes[result] > 0; }
 };
 // The vertex there is on the outside, so it turns the way the ring does.
 struct find_shells {
     drawn_rings r;
     u64 const* vertex;
     u8* is_shell;
-    u64* shells;       // by result, of 0
-    u64* holes;
-    u64* first_shell;  // of all bits set
+    shell_counts to;
     KILN_HD void operator()(u64 i) const {
         i32 const first = r.first[i], last = r.first[i + 1] - 1, v = static_cast<i32>(vertex[i]);
         point const before = r.at[v == first ? last - 1 : v - 1], after = r.at[v + 1];
         bool const shell = orient(before, r.at[v], after) > 0;
         is_shell[i] = shell ? 1 : 0;
         i32 const of = r.result[i];
-        add_to((shell ? shells : holes) + of, 1);
-        if (shell) lower_to(first_shell + of, i);
+        add_to((shell ? to.shells : to.holes) + of, 1);
+        if (shell) lower_to(to.first_shell + of, i);
     }
-};
-struct shell_counts {
-    u64 const* shells;
-    u64 const* holes;
-    u64 const* first_shell;
-    KILN_HD bool is_ambiguous(i32 result) const { return shells[result] > 1 && holes[result] > 0; }
 };
 // A hole belongs to the only shell there is; else it is looked for.
 struct give_holes {
@@ -273,44 +272,103 @@ struct ring_rows {
         if (i < rings) row_of[i] = static_cast<i32>(i), kind[i] = what, state[i] = row_there;
     }
 };
-// Shells of the same result that contain what is on the left of a ring's lowest vertex. They lie one in the other.
-struct shells_around {
+// A hole of a result with several shells, of which it lies in the innermost around it. Shells around one place lie one in the other, so the inner one begins
+// further to the right or above; where two of them begin at one vertex they go on from it in different directions, since no two of a result run along each other.
+struct begun_rings {
     drawn_rings r;
     u64 const* vertex;
+    KILN_HD point begin(i32 ring) const { return r.at[vertex[ring]]; }
+    KILN_HD point next(i32 ring) const { return r.at[vertex[ring] + 1]; }
+    KILN_HD bool is_within(i32 inner, i32 outer) const {
+        point const a = begin(inner), b = begin(outer);
+        if (a.x != b.x) return a.x > b.x;
+        if (a.y != b.y) return a.y > b.y;
+        return orient(b, next(outer), next(inner)) > 0;
+    }
+};
+// By an index of all rings, by result.
+struct innermost_shells {
+    begun_rings of;
     u8 const* is_shell;
     shell_counts counts;
-    world_cells g;  // of rings, by result
-    template <class Found>
-    KILN_HD void each(u64 i, Found found) const {
-        i32 const v = static_cast<i32>(vertex[i]);
-        locate_left_of(g.of_row_like(static_cast<i32>(i)), r.at[v], r.at[v + 1], [&](i32 ring) {
-            if (is_shell[ring] != 0 && r.result[ring] == r.result[i]) found(ring);
-            return false;
-        });
-    }
-};
-struct shell_depths {
-    shells_around of;
-    i32* depth;
-    KILN_HD void operator()(u64 i) const {
-        if (of.is_shell[i] == 0 || !of.counts.is_ambiguous(of.r.result[i])) return;
-        i32 n = 0;
-        of.each(i, [&](i32) { ++n; });
-        depth[i] = n;
-    }
-};
-struct innermost_shells {
-    shells_around of;
-    i32 const* depth;
+    world_cells g;
     i32* shell;
     KILN_HD void operator()(u64 i) const {
-        if (of.is_shell[i] != 0 || !of.counts.is_ambiguous(of.r.result[i])) return;
+        i32 const hole = static_cast<i32>(i), result = of.r.result[i];
+        if (is_shell[i] != 0 || !counts.is_ambiguous(result)) return;
         i32 best = -1;
-        of.each(i, [&](i32 ring) {
-            if (best < 0 || depth[ring] > depth[best]) best = ring;
+        locate_left_of(g.of_row_like(hole), of.begin(hole), of.next(hole), [&](i32 ring) {
+            if (is_shell[ring] != 0 && of.r.result[ring] == result && (best < 0 || of.is_within(ring, best))) best = ring;
+            return false;
         });
         shell[i] = best;
     }
+};
+// Or, of few such holes, by all edges of their results' shells: a bit for every hole and shell says how often those are crossed on the way to the hole. Rings
+// lie in the order of their results, and so do holes.
+struct lost_holes {
+    drawn_rings r;
+    u8 const* is_shell;
+    shell_counts counts;
+    KILN_HD bool has(u64 ring) const { return is_shell[ring] == 0 && counts.is_ambiguous(r.result[ring]); }
+    KILN_HD bool may_be_in(u64 ring) const { return is_shell[ring] != 0 && counts.is_ambiguous(r.result[ring]); }
+    KILN_HD u32 words(u64 ring) const { return may_be_in(ring) ? static_cast<u32>((counts.holes[r.result[ring]] + 31) / 32) : 0; }
+};
+struct count_lost_holes {
+    lost_holes of;
+    i64* place;  // holes, and words of bits
+    KILN_HD void operator()(u64 i) const { place[i] = both_counts(of.has(i) ? 1 : 0, of.words(i)); }
+};
+struct list_lost_holes {
+    lost_holes of;
+    i64 const* place;  // summed
+    i32* hole;
+    u64* first;  // by result, of all bits set
+    KILN_HD void operator()(u64 i) const {
+        if (!of.has(i)) return;
+        u32 const k = high_of(place[i]);
+        hole[k] = static_cast<i32>(i);
+        lower_to(first + of.r.result[i], k);
+    }
+};
+struct crossed_to_holes {
+    lost_holes of;
+    begun_rings by;
+    i64 const* place;
+    i32 const* hole;
+    u64 const* first;
+    u32* crossed;  // of 0
+    KILN_HD void operator()(u64 i) const {
+        i32 const ring = of.r.ring_of[i];
+        if (static_cast<i32>(i) + 1 == of.r.first[ring + 1] || !of.may_be_in(static_cast<u64>(ring))) return;
+        i32 const result = of.r.result[ring];
+        i32 const* const own = hole + first[result];
+        u32* const bits = crossed + low_of(place[ring]);
+        point const p = of.r.at[i], q = of.r.at[i + 1];
+        for (u64 k = 0; k < of.counts.holes[result]; ++k)
+            if (besides(by.begin(own[k]), by.next(own[k]), 1).is_beyond(p, q)) flip(bits + k / 32, 1U << (k % 32));
+    }
+};
+struct offer_shells {
+    lost_holes of;
+    begun_rings by;
+    i64 const* place;
+    u64 const* first;
+    u32 const* crossed;
+    u32* best;  // by hole, of all bits set
+    KILN_HD void operator()(u64 i) const {
+        u32 const from = low_of(place[i]), words = low_of(place[i + 1]) - from, shell = static_cast<u32>(i);
+        for (u32 w = 0; w < words; ++w)
+            for (u32 bits = crossed[from + w]; bits != 0; bits &= bits - 1)
+                put_unless(best + first[of.r.result[i]] + 32 * w + lowest_bit(bits), shell,
+                           [&](u32 other) { return other != ~0U && by.is_within(static_cast<i32>(other), static_cast<i32>(shell)); });
+    }
+};
+struct take_shells {
+    i32 const* hole;
+    u32 const* best;
+    i32* shell;  // by ring
+    KILN_HD void operator()(u64 k) const { shell[hole[k]] = static_cast<i32>(best[k]); }
 };
 
 // ---- Arrays ------------------------------------------------------------------------------------------------------------
@@ -453,8 +511,12 @@ KILN_KERNEL(overlay_ring_lowest, kiln_spatial::lowest_of_rings, 256, 1)
 KILN_KERNEL(overlay_shells, kiln_spatial::find_shells, 128, 1)
 KILN_KERNEL(overlay_holes, kiln_spatial::give_holes, 256, 1)
 KILN_KERNEL(overlay_ring_rows, kiln_spatial::ring_rows, 256, 1)
-KILN_KERNEL(overlay_shell_depths, kiln_spatial::shell_depths, 128, 1)
 KILN_KERNEL(overlay_innermost, kiln_spatial::innermost_shells, 128, 1)
+KILN_KERNEL(overlay_lost_hole_count, kiln_spatial::count_lost_holes, 256, 1)
+KILN_KERNEL(overlay_lost_holes, kiln_spatial::list_lost_holes, 256, 1)
+KILN_KERNEL(overlay_crossed_to_holes, kiln_spatial::crossed_to_holes, 256, 1)
+KILN_KERNEL(overlay_offered_shells, kiln_spatial::offer_shells, 128, 1)
+KILN_KERNEL(overlay_taken_shells, kiln_spatial::take_shells, 256, 1)
 KILN_KERNEL(overlay_ring_order, kiln_spatial::ring_order_keys, 256, 1)
 KILN_KERNEL(overlay_ring_ranks, kiln_spatial::rank_rings, 256, 1)
 KILN_KERNEL(overlay_ring_keys, kiln_spatial::ring_keys, 256, 1)

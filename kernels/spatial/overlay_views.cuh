@@ -73,39 +73,59 @@ struct piece_list {
     KILN_HD i32 place(i32 h, i32 k) const { return b.s.place_of[vertex(h, k)]; }
 };
 
-// As cell_walk, from a corner to a point right beside a that went a little towards `to` and a little less to the left, or to the right.
-struct side_walk {
-    point a, to, corner;
-    bool inside, rises;
+// A point right beside a that went a little towards `to` and a little less to the left, or to the right.
+struct besides {
+    point a, to;
     int turn;  // 1 left, -1 right
+    bool rises;
+
+    KILN_HD besides(point from, point towards, int turned)
+        : a{from}, to{towards}, turn{turned}, rises{to.y > a.y || (to.y == a.y && (to.x > a.x) == (turn > 0))} {}
+    KILN_HD bool is_below(point p) const { return rises ? p.y > a.y : p.y >= a.y; }
+    // Of a line upwards with one end below and one above.
+    KILN_HD int side_of(point low, point high) const {
+        int const side = orient(low, high, a);
+        if (side != 0) return side;
+        int const next = orient(low, high, to);
+        return next != 0 ? next : to.y > a.y ? turn : -turn;  // along the edge, and beside it
+    }
+    // Does whoever comes from far on the left cross the edge?
+    KILN_HD bool is_beyond(point p, point q) const {
+        bool const p_above = is_below(p), q_above = is_below(q);
+        if (p_above == q_above || least(p.x, q.x) > a.x) return false;
+        return side_of(p_above ? q : p, p_above ? p : q) < 0;
+    }
+};
+// As cell_walk, from a corner to there.
+struct side_walk {
+    besides there;
+    point corner;
+    bool inside;
     static constexpr bool unsure = false;
 
     KILN_HD void edge(point p, point q) {
         across(p, q);
-        inside ^= changes_upwards(p, q, corner, a.y, rises, [](point u, point v, point w) { return orient(u, v, w); });
+        inside ^= changes_upwards(p, q, corner, there.a.y, there.rises, [](point u, point v, point w) { return orient(u, v, w); });
     }
     KILN_HD place where() const { return inside ? place::inside : place::outside; }
 
 private:
     KILN_HD void across(point p, point q) {
-        bool const p_above = rises ? p.y > a.y : p.y >= a.y, q_above = rises ? q.y > a.y : q.y >= a.y;
+        bool const p_above = there.is_below(p), q_above = there.is_below(q);
         if (p_above == q_above) return;
-        if (most(p.x, q.x) < least(a.x, corner.x) || least(p.x, q.x) > most(a.x, corner.x)) return;
+        if (most(p.x, q.x) < least(there.a.x, corner.x) || least(p.x, q.x) > most(there.a.x, corner.x)) return;
         point const low = p_above ? q : p, high = p_above ? p : q;
-        int side = orient(low, high, a);
-        if (side == 0) side = orient(low, high, to);
-        if (side == 0) side = to.y > a.y ? turn : -turn;  // along the edge, and beside it
-        int const at_corner = orient(low, high, {corner.x, a.y});
-        bool const left_of_corner = at_corner < 0 || (!rises && at_corner == 0 && high.x > low.x);
-        inside ^= (side < 0) != left_of_corner;
+        int const at_corner = orient(low, high, {corner.x, there.a.y});
+        bool const left_of_corner = at_corner < 0 || (!there.rises && at_corner == 0 && high.x > low.x);
+        inside ^= (there.side_of(low, high) < 0) != left_of_corner;
     }
 };
 // found(row) for every row, in order, that contains what lies at a beside the way to `to`: on its left, or where turn is -1 on its right. It returns true to stop.
 template <class Found>
 KILN_HD void locate_beside(cell_grid const& g, point a, point to, int turn, Found found) {
-    bool const rises = to.y > a.y || (to.y == a.y && (to.x > a.x) == (turn > 0));
+    besides const there{a, to, turn};
     locate_by(
-        g, a, [&](point corner, bool inside) { return side_walk{a, to, corner, inside, rises, turn}; },
+        g, a, [&](point corner, bool inside) { return side_walk{there, corner, inside}; },
         [&](i32 row, place) { return found(row); });
 }
 template <class Found>

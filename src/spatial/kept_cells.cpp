@@ -203,16 +203,17 @@ private:
 
     result<void> write_level(int levels_left) {
         auto const e = entries();
-        KILN_TRY(auto first, on_.filled<std::uint32_t>(cells_, 0));
-        KILN_TRY(auto last, on_.filled<std::uint32_t>(cells_, 0));
+        KILN_TRY(auto const ranges, on_.filled<std::uint32_t>(2 * cells_, 0));
+        auto* const first = ranges.data();
+        auto* const last = first + cells_;
         KILN_TRY(auto counts, on_.room<std::int64_t>(e.count + 1));
         KILN_CHECK(on_.launch(entry_counts{e, raw(counts)}, e.count));
         KILN_CHECK(on_.sum(counts));
-        KILN_CHECK(on_.launch(cell_ranges{e, by_, first.data(), last.data()}, e.count));
+        KILN_CHECK(on_.launch(cell_ranges{e, by_, first, last}, e.count));
 
-        cell_sizes const sizes_of{where(),      {how_.split_above, how_.edges_per_cell, least_side_, levels_left},
-                                  first.data(), last.data(),
-                                  raw(counts),  nullptr,
+        cell_sizes const sizes_of{where(),     {how_.split_above, how_.edges_per_cell, least_side_, levels_left},
+                                  first,       last,
+                                  raw(counts), nullptr,
                                   nullptr};
         std::int64_t records = 0, divided_total = 0, work_total = 0;
         buffer<std::int64_t> divided, work;
@@ -248,8 +249,8 @@ private:
         }
         KILN_CHECK(on_.launch(entry_records{e, by_, raw(counts), to.records.data()}, e.count));
         KILN_CHECK(on_.launch(
-            cell_heads{first.data(), last.data(), raw(counts), divisions > 0 ? raw(divided) : nullptr,
-                       static_cast<u32>(records_), static_cast<u32>(subs_), to.records.data(), to.heads.data()},
+            cell_heads{first, last, raw(counts), divisions > 0 ? raw(divided) : nullptr, static_cast<u32>(records_),
+                       static_cast<u32>(subs_), to.records.data(), to.heads.data()},
             cells_));
         heads_ += cells_, records_ += record_count, subs_ += divisions;
         levels_.push_back(std::move(to));

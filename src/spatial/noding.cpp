@@ -125,13 +125,13 @@ result<buffer<std::int64_t>> kept_layer::divide(queue& on, divisions const& at_p
 
 result<void> kept_layer::find_orientations(queue& on, std::uint32_t const* rows) {
     auto const n = paths();
-    KILN_TRY(auto x, on.filled<std::uint64_t>(n, ~0U));
-    KILN_TRY(auto y, on.filled<std::uint64_t>(n, ~0U));
-    KILN_TRY(auto vertex, on.filled<std::uint64_t>(n, ~0U));
-    KILN_TRY(auto count, on.filled<std::uint64_t>(n, 0));
+    KILN_TRY(auto const least, on.filled<std::uint64_t>(3 * n, ~0U));
+    KILN_TRY(auto const count, on.filled<std::uint64_t>(n, 0));
+    auto* const x = raw(least);
+    auto* const vertex = x + 2 * n;
     for (i32 step = 0; step < 3; ++step)
-        KILN_CHECK(on.launch(ring_extremes{view(), {rows}, raw(x), raw(y), raw(vertex), raw(count), step}, vertices()));
-    return on.launch(ring_kinds_of{view(), {rows}, raw(vertex), raw(count), kind_.data()}, n);
+        KILN_CHECK(on.launch(ring_extremes{view(), {rows}, x, x + n, vertex, raw(count), step}, vertices()));
+    return on.launch(ring_kinds_of{view(), {rows}, vertex, raw(count), kind_.data()}, n);
 }
 
 // Vertices of a row at one place next to each other: by a hash, or, should two hashes be the same, by row, x and y.

@@ -317,10 +317,10 @@ result<void> arrangement::find_strands(queue& on) {
     KILN_CHECK(on.launch(
         find_junctions{l, place_of_.data(), place_first_.data(), at_place_.data(), raw(strand_number_), raw(of_path)},
         n));
-    KILN_TRY(auto x, on.filled<std::uint64_t>(paths, ~0U));
-    KILN_TRY(auto y, on.filled<std::uint64_t>(paths, ~0U));
+    KILN_TRY(auto const least, on.filled<std::uint64_t>(2 * paths, ~0U));
     for (i32 step = 0; step < 3; ++step)
-        KILN_CHECK(on.launch(find_anchors{l, raw(of_path), raw(x), raw(y), step, raw(strand_number_)}, n));
+        KILN_CHECK(
+            on.launch(find_anchors{l, raw(of_path), raw(least), raw(least) + paths, step, raw(strand_number_)}, n));
     KILN_TRY(auto const total, on.total_sync(strand_number_));
     KILN_TRY(start_, on.room<std::int32_t>(static_cast<std::size_t>(total)));
     return on.launch(set_strands{raw(strand_number_), start_.data()}, n);

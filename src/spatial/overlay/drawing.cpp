@@ -21,13 +21,19 @@ struct drawing::rings {
     std::size_t count = 0, vertices = 0, polygons = 0;
     buffer<point> at;
     buffer<std::int32_t> ring_of, first, result;
-    buffer<std::uint64_t> lowest, shells, holes, first_shell;
+    std::size_t results = 0;
+    buffer<std::uint64_t>
+        least;  // of each ring the vertex where it is leftmost and lowest, and that, then of each result the first shell
+    buffer<std::uint64_t> numbers;  // of shells and of holes, by result
     buffer<std::uint8_t> is_shell;
     buffer<std::int32_t> shell;
     buffer<std::int32_t> order, rank;  // empty: as they are
 
     [[nodiscard]] drawn_rings view() const noexcept { return {at.data(), ring_of.data(), first.data(), result.data()}; }
-    [[nodiscard]] shell_counts counts() const noexcept { return {raw(shells), raw(holes), raw(first_shell)}; }
+    [[nodiscard]] u64* lowest() const noexcept { return raw(least); }
+    [[nodiscard]] shell_counts counts() const noexcept {
+        return {raw(numbers), raw(numbers) + results, raw(least) + 3 * count};
+    }
 };
 
 result<void> drawing::order(result_borders const& of) {
@@ -79,6 +85,18 @@ result<void> drawing::link() {
     return on_.launch(to_next, 2 * n);
 }
 
+template <class Step>
+result<void> drawing::until_nothing_changes(Step step) {
+    KILN_TRY(auto const changed, on_.filled<std::uint64_t>(most_steps, 0));
+    for (int taken = 0; taken < most_steps;) {
+        for (int k = 0; k < steps_between_questions; ++k, ++taken) KILN_CHECK(step(raw(changed) + taken));
+        std::uint64_t more = 0;
+        KILN_CHECK(on_.read_sync({{changed.data() + taken - 1, more}}));
+        if (more == 0) break;
+    }
+    return {};
+}
+
 result<buffer<std::int32_t>> drawing::first_of_rings(buffer<std::int32_t> const& next) {
     auto const n = next.size();
     buffer<std::int32_t> first[2], jump[2];
@@ -87,18 +105,12 @@ result<buffer<std::int32_t>> drawing::first_of_rings(buffer<std::int32_t> const&
             KILN_TRY(b[k], on_.room<std::int32_t>(n));
         }
     KILN_CHECK(on_.launch(begin_rings{next.data(), first[0].data(), jump[0].data()}, n));
-    for (int step = 0; step < most_steps;) {
-        buffer<std::int64_t> changed;
-        for (int k = 0; k < steps_between_questions; ++k, ++step) {
-            KILN_TRY(changed, on_.filled<std::int64_t>(1, 0));
-            KILN_CHECK(on_.launch(
-                double_rings{first[0].data(), jump[0].data(), first[1].data(), jump[1].data(), counts_in(changed)}, n));
-            std::swap(first[0], first[1]), std::swap(jump[0], jump[1]);
-        }
-        std::int64_t more = 0;
-        KILN_CHECK(on_.read_sync({{changed.data(), more}}));
-        if (more == 0) break;
-    }
+    KILN_CHECK(until_nothing_changes([&](u64* changed) -> result<void> {
+        KILN_CHECK(
+            on_.launch(double_rings{first[0].data(), jump[0].data(), first[1].data(), jump[1].data(), changed}, n));
+        std::swap(first[0], first[1]), std::swap(jump[0], jump[1]);
+        return {};
+    }));
     return first[0];
 }
 
@@ -111,18 +123,12 @@ result<buffer<std::int32_t>> drawing::vertices_left(buffer<std::int32_t> const& 
             KILN_TRY(b[k], on_.room<std::int32_t>(n));
         }
     KILN_CHECK(on_.launch(begin_ranks{pieces(), next.data(), first.data(), jump[0].data(), left[0].data()}, n));
-    for (int step = 0; step < most_steps;) {
-        buffer<std::int64_t> changed;
-        for (int k = 0; k < steps_between_questions; ++k, ++step) {
-            KILN_TRY(changed, on_.filled<std::int64_t>(1, 0));
-            KILN_CHECK(on_.launch(
-                double_ranks{jump[0].data(), left[0].data(), jump[1].data(), left[1].data(), counts_in(changed)}, n));
-            std::swap(jump[0], jump[1]), std::swap(left[0], left[1]);
-        }
-        std::int64_t more = 0;
-        KILN_CHECK(on_.read_sync({{changed.data(), more}}));
-        if (more == 0) break;
-    }
+    KILN_CHECK(until_nothing_changes([&](u64* changed) -> result<void> {
+        KILN_CHECK(
+            on_.launch(double_ranks{jump[0].data(), left[0].data(), jump[1].data(), left[1].data(), changed}, n));
+        std::swap(jump[0], jump[1]), std::swap(left[0], left[1]);
+        return {};
+    }));
     return left[0];
 }
 
@@ -156,28 +162,50 @@ result<drawing::rings> drawing::draw_rings() {
 
 result<void> drawing::find_shells(rings& of) {
     auto const n = of.count;
-    KILN_TRY(auto x, on_.filled<std::uint64_t>(n, ~0U));
-    KILN_TRY(auto y, on_.filled<std::uint64_t>(n, ~0U));
-    KILN_TRY(of.lowest, on_.filled<std::uint64_t>(n, ~0U));
+    KILN_TRY(of.least, on_.filled<std::uint64_t>(3 * n + results_, ~0U));
+    KILN_TRY(of.numbers, on_.filled<std::uint64_t>(2 * results_ + 2, 0));
+    auto* const x = raw(of.least) + n;
     for (i32 step = 0; step < 3; ++step)
-        KILN_CHECK(on_.launch(lowest_of_rings{of.view(), raw(x), raw(y), raw(of.lowest), step}, of.vertices));
+        KILN_CHECK(on_.launch(lowest_of_rings{of.view(), x, x + n, of.lowest(), step}, of.vertices));
     KILN_TRY(of.is_shell, on_.room<std::uint8_t>(n));
-    KILN_TRY(of.shells, on_.filled<std::uint64_t>(results_, 0));
-    KILN_TRY(of.holes, on_.filled<std::uint64_t>(results_, 0));
-    KILN_TRY(of.first_shell, on_.filled<std::uint64_t>(results_, ~0U));
-    KILN_CHECK(on_.launch(kiln_spatial::find_shells{of.view(), raw(of.lowest), of.is_shell.data(), raw(of.shells),
-                                                    raw(of.holes), raw(of.first_shell)},
-                          n));
+    of.results = results_;
+    auto const counts = of.counts();
+    KILN_CHECK(on_.launch(kiln_spatial::find_shells{of.view(), of.lowest(), of.is_shell.data(), counts}, n));
     KILN_TRY(of.shell, on_.room<std::int32_t>(n));
-    KILN_TRY(auto ambiguous, on_.filled<std::int64_t>(1, 0));
-    KILN_TRY(auto crowded, on_.filled<std::int64_t>(1, 0));
-    KILN_CHECK(on_.launch(give_holes{of.view(), of.is_shell.data(), of.counts(), of.shell.data(), counts_in(ambiguous),
-                                     counts_in(crowded)},
-                          n));
-    std::int64_t many = 0, several = 0;
-    KILN_CHECK(on_.read_sync({{ambiguous.data(), many}, {crowded.data(), several}}));
+    auto const* const told = of.numbers.data() + 2 * results_;
+    auto* const ambiguous = raw(of.numbers) + 2 * results_;
+    KILN_CHECK(
+        on_.launch(give_holes{of.view(), of.is_shell.data(), counts, of.shell.data(), ambiguous, ambiguous + 1}, n));
+    std::uint64_t many = 0, several = 0;
+    KILN_CHECK(on_.read_sync({{told, many}, {told + 1, several}}));
     if (several != 0) KILN_CHECK(put_in_order(of));
-    return many > 0 ? find_shells_of_holes(of) : result<void>{};
+    if (many == 0) return {};
+    auto const holes = static_cast<std::size_t>(many);
+    return holes <= most_holes_by_edges(of.vertices) ? find_shells_by_edges(of, holes) : find_shells_by_cells(of);
+}
+
+// An index takes as long as so many looks at every edge.
+std::size_t drawing::most_holes_by_edges(std::size_t edges) const {
+    constexpr std::size_t looks_of_thread = 4096, of_any = 32;
+    return std::max(of_any, looks_of_thread * on_.threads() / std::max<std::size_t>(edges, 1));
+}
+
+result<void> drawing::find_shells_by_edges(rings& of, std::size_t holes) {
+    auto const n = of.count;
+    lost_holes const lost{of.view(), of.is_shell.data(), of.counts()};
+    begun_rings const by{of.view(), of.lowest()};
+    KILN_TRY(auto place, on_.room<std::int64_t>(n + 1));
+    KILN_CHECK(on_.launch(count_lost_holes{lost, raw(place)}, n));
+    KILN_TRY(auto const total, on_.total_sync(place));
+    KILN_TRY(auto hole, on_.room<std::int32_t>(holes));
+    KILN_TRY(auto const first, on_.filled<std::uint64_t>(results_, ~0U));
+    KILN_TRY(auto const best, on_.filled<std::uint32_t>(holes, ~0U));
+    KILN_TRY(auto const crossed, on_.filled<std::uint32_t>(low_of(total), 0));
+    KILN_CHECK(on_.launch(list_lost_holes{lost, raw(place), hole.data(), raw(first)}, n));
+    KILN_CHECK(
+        on_.launch(crossed_to_holes{lost, by, raw(place), hole.data(), raw(first), crossed.data()}, of.vertices));
+    KILN_CHECK(on_.launch(offer_shells{lost, by, raw(place), raw(first), crossed.data(), best.data()}, n));
+    return on_.launch(take_shells{hole.data(), best.data(), of.shell.data()}, holes);
 }
 
 result<void> drawing::put_in_order(rings& of) {
@@ -186,24 +214,23 @@ result<void> drawing::put_in_order(rings& of) {
     KILN_TRY(auto ring, on_.room<std::int32_t>(n));
     KILN_CHECK(on_.launch(number_words{ring.data()}, n));
     for (i32 step = 0; step < 3; ++step) {
-        KILN_CHECK(on_.launch(ring_order_keys{of.view(), raw(of.lowest), step, ring.data(), raw(key)}, n));
+        KILN_CHECK(on_.launch(ring_order_keys{of.view(), of.lowest(), step, ring.data(), raw(key)}, n));
         KILN_CHECK(on_.sort(key, ring, step < 2 ? 64 : bits_for(results_)));
     }
     KILN_TRY(of.order, on_.room<std::int32_t>(n));
     KILN_TRY(of.rank, on_.room<std::int32_t>(n));
-    return on_.launch(rank_rings{of.view(), raw(of.lowest), ring.data(), n, of.order.data(), of.rank.data()}, n);
+    return on_.launch(rank_rings{of.view(), of.lowest(), ring.data(), n, of.order.data(), of.rank.data()}, n);
 }
 
-result<void> drawing::find_shells_of_holes(rings& of) {
+result<void> drawing::find_shells_by_cells(rings& of) {
     KILN_TRY(auto const layer, kept_layer::of_rings(on_, of.at, of.first, of.ring_of));
     auto const worth_it = of_.worlds().empty() ? kept_worlds::many : of_.worlds().worth_it;
     kept_worlds const results{of.result, of.result, results_, worth_it, results_ >= worth_it};
     KILN_TRY(auto const cells,
              kept_cells::make(on_, layer, {.cells_per_edge = 1, .split_above = 64, .edges_per_cell = 16}, results));
-    shells_around const around{of.view(), raw(of.lowest), of.is_shell.data(), of.counts(), cells.by_world()};
-    KILN_TRY(auto depth, on_.room<std::int32_t>(of.count));
-    KILN_CHECK(on_.launch(shell_depths{around, depth.data()}, of.count));
-    return on_.launch(innermost_shells{around, depth.data(), of.shell.data()}, of.count);
+    return on_.launch(
+        innermost_shells{{of.view(), of.lowest()}, of.is_shell.data(), of.counts(), cells.by_world(), of.shell.data()},
+        of.count);
 }
 
 result<geometry_parts> drawing::assemble(rings const& of, std::size_t rows, std::int32_t const* row_of) {
@@ -231,9 +258,8 @@ result<geometry_parts> drawing::assemble(rings const& of, std::size_t rows, std:
     KILN_TRY(out.offsets[2], on_.room<std::int32_t>(n + 1));
     KILN_CHECK(on_.launch(write_row_offsets{raw(polygons), out.offsets[0].data()}, rows + 1));
     KILN_CHECK(on_.launch(write_ring_offsets{raw(size), n, out.offsets[1].data(), out.offsets[2].data()}, n + 1));
-    KILN_CHECK(
-        on_.launch(write_ring_vertices{of.view(), raw(of.lowest), rank.data(), raw(size), out.x.data(), out.y.data()},
-                   of.vertices));
+    KILN_CHECK(on_.launch(
+        write_ring_vertices{of.view(), of.lowest(), rank.data(), raw(size), out.x.data(), out.y.data()}, of.vertices));
     return out;
 }
 

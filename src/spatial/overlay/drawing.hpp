@@ -34,12 +34,18 @@ private:
     struct rings;
     [[nodiscard]] kiln_spatial::piece_list pieces() const noexcept { return {of_.view(), piece_.data()}; }
     [[nodiscard]] result<void> link();
+    // step(its own counter of changes)
+    template <class Step>
+    [[nodiscard]] result<void> until_nothing_changes(Step step);
     [[nodiscard]] result<buffer<std::int32_t>> first_of_rings(buffer<std::int32_t> const& next);
     [[nodiscard]] result<buffer<std::int32_t>> vertices_left(buffer<std::int32_t> const& next,
                                                              buffer<std::int32_t> const& first);
     [[nodiscard]] result<rings> draw_rings();
     [[nodiscard]] result<void> find_shells(rings& of);
-    [[nodiscard]] result<void> find_shells_of_holes(rings& of);
+    // Where a result has several shells, and holes.
+    [[nodiscard]] std::size_t most_holes_by_edges(std::size_t edges) const;
+    [[nodiscard]] result<void> find_shells_by_edges(rings& of, std::size_t holes);
+    [[nodiscard]] result<void> find_shells_by_cells(rings& of);
     [[nodiscard]] result<void> put_in_order(rings& of);
     [[nodiscard]] result<geometry_parts> assemble(rings const& of, std::size_t rows, std::int32_t const* row_of);
 

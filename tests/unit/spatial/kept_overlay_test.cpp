@@ -106,6 +106,38 @@ TEST(overlay, islands_in_holes_get_the_hole_around_them) {
                             "((8 8, 12 8, 12 12, 8 12, 8 8)))"));
 }
 
+// Few holes are held against all edges, many are located by an index; which of the shells around a hole is the innermost one does not depend on that.
+TEST(overlay, holes_of_many_islands_get_the_shells_around_them) {
+    for (int const side : {2, 12}) {
+        std::string row = "MULTIPOLYGON (";
+        // Squares in each other: an island, its lake, an island in that and its lake, which touches the island's corner. Others touch from outside.
+        for (int k = 0; k < side * side; ++k) {
+            double const x = k % side * 10, y = k / side * 10;
+            auto const square = [&](double from, double to) {
+                return fmt::format("({} {}, {} {}, {} {}, {} {}, {} {})", x + from, y + from, x + to, y + from, x + to,
+                                   y + to, x + from, y + to, x + from, y + from);
+            };
+            auto const diamond =
+                fmt::format("({} {}, {} {}, {} {}, {} {})", x + 4, y + 4, x + 6, y + 4.5, x + 4.5, y + 6, x + 4, y + 4);
+            row += fmt::format("{}({}, {}), ({}, {})", k == 0 ? "" : ", ", square(0, 10), square(1, 9), square(4, 8),
+                               diamond);
+        }
+        auto const of = areas({row + ")"});
+        host_queue on{item_order::scrambled};
+        auto const united = united_rows(on, of).value();
+        ASSERT_TRUE(require_valid(united));
+        EXPECT_DOUBLE_EQ(total_area(united), total_area(of)) << side;
+        auto const text = to_wkt(united).value()[0];
+        // One part with all the lakes, and in each of these an island with one.
+        for (int k = 0; k < side * side; ++k) {
+            auto const x = k % side * 10, y = k / side * 10;
+            EXPECT_THAT(text, testing::HasSubstr(fmt::format("(({} {}, {} {}, {} {}, {} {}, {} {}), ({} {}, ", x + 4,
+                                                             y + 4, x + 8, y + 4, x + 8, y + 8, x + 4, y + 8, x + 4,
+                                                             y + 4, x + 4, y + 4)));
+        }
+        EXPECT_EQ(united.vertices(), static_cast<std::size_t>(4 * side + 1 + 14 * side * side)) << text;
+    }
+}
 TEST(overlay, rows_that_are_not_valid_are_put_right) {
     EXPECT_EQ(valid("POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))"),
               "MULTIPOLYGON (((0 0, 1 1, 0 2, 0 0)), ((1 1, 2 0, 2 2, 1 1)))");
