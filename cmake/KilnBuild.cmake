@@ -25,7 +25,8 @@ if(PROJECT_IS_TOP_LEVEL)
     find_program(KILN_CCACHE ccache)
     mark_as_advanced(KILN_CCACHE)
     if(KILN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-        set(CMAKE_CXX_COMPILER_LAUNCHER ${KILN_CCACHE})
+        # Clones share what one of them has compiled, wherever they lie: paths count from the source folder on. Debug information names the folder of the first.
+        set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${KILN_CCACHE})
     endif()
 endif()
 

@@ -43,7 +43,7 @@ KILN_HD void lower_together(u64* at, u64 v) {
     }
     lower_to(at, v);
 }
-// The same of places of which neighbouring threads mostly have the same one: of each run of them in a warp one goes. All threads call it; one
+// The same of places of which neighbouring threads mostly have the same one: of each run of them in a warp one goes, if the whole warp calls it. A thread
 // that has nothing to tell has all bits set.
 KILN_HD void lower_in_runs(u64* places, i32 place, u64 v) {
     if (__activemask() == ~0U) {

@@ -171,7 +171,8 @@ struct ring_extremes {
     i32 step;
     KILN_HD void operator()(u64 i) const {
         i32 const v = static_cast<i32>(i), path = l.path_of[v];
-        bool const asks = is_ring(l.kind[path]) && rows.has(l.row_of[path]) && is_segment(l, v);
+        if (!is_ring(l.kind[path]) || !rows.has(l.row_of[path])) return;
+        bool const asks = is_segment(l, v);
         u64 const px = ordered(l.at[v].x), py = ordered(l.at[v].y), nothing = ~u64{0};
         if (step == 0) return lower_in_runs(x, path, asks ? px : nothing);
         bool const is_leftmost = asks && px == x[path];

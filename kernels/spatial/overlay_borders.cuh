@@ -131,7 +131,8 @@ struct find_anchors {
     i64* is_junction;
     KILN_HD void operator()(u64 i) const {
         i32 const v = static_cast<i32>(i), path = l.path_of[v];
-        bool const asks = of_path[path] == 0 && is_corner(l, v);
+        if (of_path[path] != 0) return;
+        bool const asks = is_corner(l, v);
         u64 const px = ordered(l.at[v].x), py = ordered(l.at[v].y), nothing = ~u64{0};
         if (step == 0) return lower_in_runs(x, path, asks ? px : nothing);
         bool const is_leftmost = asks && px == x[path];
