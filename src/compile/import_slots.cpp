@@ -20,16 +20,16 @@ struct dynamic_section {
     std::size_t counts[2] = {};
 };
 
-dynamic_section read_dynamic(link_map const& map) {
+dynamic_section read_dynamic(ElfW(Addr) base, ElfW(Dyn) const* d) noexcept {
     dynamic_section out;
     // glibc rewrites these to absolute addresses, other loaders leave them relative. What is absolute may lie anywhere: `kiln run` gives a
     // library another table of symbols, and a library may be among the lowest addresses (glibc.cpu.prefer_map_32bit_exec).
     constexpr ElfW(Addr) longer_than_any_library = 1ULL << 32;
     auto address = [&](ElfW(Addr) value) {
-        bool const is_relative = value < map.l_addr && value < longer_than_any_library;
-        return is_relative ? value + map.l_addr : value;
+        bool const is_relative = value < base && value < longer_than_any_library;
+        return is_relative ? value + base : value;
     };
-    for (auto const* d = map.l_ld; d->d_tag != DT_NULL; ++d) {
+    for (; d->d_tag != DT_NULL; ++d) {
         switch (d->d_tag) {
             case DT_SYMTAB: out.symbols = reinterpret_cast<ElfW(Sym) const*>(address(d->d_un.d_ptr)); break;
             case DT_STRTAB: out.strings = reinterpret_cast<char const*>(address(d->d_un.d_ptr)); break;
@@ -43,7 +43,7 @@ dynamic_section read_dynamic(link_map const& map) {
     return out;
 }
 
-bool is_import(ElfW(Rela) const& r) {
+bool is_import(ElfW(Rela) const& r) noexcept {
     auto const type = ELF64_R_TYPE(r.r_info);
 #if defined(__x86_64__)
     return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT;
@@ -54,7 +54,7 @@ bool is_import(ElfW(Rela) const& r) {
 #endif
 }
 
-bool point_at(void** slot, void* replacement) {
+bool point_at(void** slot, void* replacement) noexcept {
     auto const page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     auto const start = reinterpret_cast<std::uintptr_t>(slot) & ~(page - 1);
     // The slot may lie in memory that was made read-only after relocation.
@@ -65,23 +65,27 @@ bool point_at(void** slot, void* replacement) {
 
 }  // namespace
 
-result<void> point_imports(void* library, std::span<import_slot> slots) {
-    link_map* map = nullptr;
-    if (::dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) {
-        return fail(errc::unsupported, "cannot look into the compiler library: {}", ::dlerror());
-    }
-    auto const dynamic = read_dynamic(*map);
+void point_imports(ElfW(Addr) base, ElfW(Dyn) const* in, std::span<import_slot> slots) noexcept {
+    auto const dynamic = read_dynamic(base, in);
     for (int table = 0; table < 2 && dynamic.symbols != nullptr && dynamic.strings != nullptr; ++table) {
         for (std::size_t i = 0; i < dynamic.counts[table]; ++i) {
             auto const& r = dynamic.relocations[table][i];
             if (!is_import(r)) continue;
             std::string_view const name = dynamic.strings + dynamic.symbols[ELF64_R_SYM(r.r_info)].st_name;
             for (auto& one : slots) {
-                if (one.import == name && point_at(reinterpret_cast<void**>(map->l_addr + r.r_offset), one.replacement))
+                if (one.import == name && point_at(reinterpret_cast<void**>(base + r.r_offset), one.replacement))
                     ++one.pointed;
             }
         }
     }
+}
+
+result<void> point_imports(void* library, std::span<import_slot> slots) {
+    link_map* map = nullptr;
+    if (::dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) {
+        return fail(errc::unsupported, "cannot look into the compiler library: {}", ::dlerror());
+    }
+    point_imports(map->l_addr, map->l_ld, slots);
     return {};
 }
 

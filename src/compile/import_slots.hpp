@@ -4,6 +4,7 @@
 
 #include "base/check.hpp"
 
+#include <link.h>
 #include <span>
 #include <string_view>
 
@@ -18,5 +19,7 @@ struct import_slot {
 
 // `library` is a handle from dlopen.
 [[nodiscard]] result<void> point_imports(void* library, std::span<import_slot> slots);
+// Of one that lies at `base`. Takes no memory and no lock.
+void point_imports(ElfW(Addr) base, ElfW(Dyn) const* dynamic, std::span<import_slot> slots) noexcept;
 
 }  // namespace kiln::compile

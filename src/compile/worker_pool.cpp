@@ -4,7 +4,6 @@
 #include "compile/host_resources.hpp"
 #include "compile/options.hpp"
 #include "compile/pool_core.hpp"
-#include "compile/program_end.hpp"
 #include "compile/source_prefix.hpp"
 #include "compile/viewpoint.hpp"
 
@@ -180,10 +179,6 @@ void worker_pool::stop() noexcept {
     for (auto* at = state_->first.load(std::memory_order_acquire); at != nullptr; at = at->next) {
         if (at->core->owner == ::getpid()) stop_core(*at->core);
     }
-}
-
-void worker_pool::asked_by_this_thread() const noexcept {
-    if (state_->first.load(std::memory_order_acquire)->core->options.workers == 0) wait_at_end_of_this_thread();
 }
 
 worker_pool::ticket worker_pool::submit(job work, priority how, completion done, job_notices tell) {

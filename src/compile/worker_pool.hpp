@@ -70,9 +70,6 @@ public:
     // must not throw.
     using completion = std::function<void(result<product>)>;
 
-    // This thread has begun to ask, and may end the program while what it asks for compiles in it.
-    void asked_by_this_thread() const noexcept;
-
     // Never blocks on a compiler. Relative directories in the job mean this process's working directory at the call.
     ticket submit(job work, priority how, completion done, job_notices tell = {});
     // Raises (never lowers) a job. One that runs goes on, unless it is raised to blocking and others leave its worker no time,

@@ -100,7 +100,6 @@ void coordinator::forget_what_was_mended(base::digest const& identity) {
 }
 
 coordinator::asked coordinator::ask(order what, priority how) {
-    pool_.asked_by_this_thread();
     auto const identity = identity_of(what.subject);
     forget_what_was_mended(identity);
     flight_ptr f;

@@ -400,7 +400,6 @@ engine& engine::process() {
             });
             has_handler.store(true);
         }
-        made->state_->pool->asked_by_this_thread();
         maker.made = made;
         process_engine.store(made, std::memory_order_release);
     });

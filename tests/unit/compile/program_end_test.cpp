@@ -113,18 +113,7 @@ TEST_F(program_end, nothing_begins_when_it_has) {
     EXPECT_EQ(status_of([] {
                   EXPECT_FALSE(is_program_ending());
                   std::atexit([] { std::_Exit(is_program_ending() ? well : too_early); });
-                  wait_at_end_of_this_thread();
-                  std::exit(0);
-              }),
-              well);
-}
-
-TEST_F(program_end, the_first_thread_waits_before_all_that_is_registered_while_a_compiler_is_loaded) {
-    EXPECT_EQ(status_of([] {
-                  wait_at_end_of_this_thread();
-                  auto const end = base::clock::now() + std::chrono::milliseconds{50};
-                  compile_until([end] { return base::clock::now() > end; });
-                  std::atexit(tell);  // as a compiler would
+                  compile_in_program{}.done();
                   std::exit(0);
               }),
               well);
