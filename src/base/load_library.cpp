@@ -11,6 +11,13 @@ void* load_library(char const* name, int how) noexcept {
     return ::dlopen(name, how);
 }
 
+void keep_loaded(void const* address) noexcept {
+    loader_use const use;
+    ::Dl_info about{};
+    if (::dladdr(address, &about) == 0 || about.dli_fname == nullptr) return;
+    if (void* const library = ::dlopen(about.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE)) ::dlclose(library);
+}
+
 void visit_libraries(library_visitor visit, void* data) {
     struct visiting {
         library_visitor visit;

@@ -24,6 +24,9 @@ private:
 // dlopen(), likewise.
 [[nodiscard]] void* load_library(char const* name, int how) noexcept;
 
+// Whatever holds `address` stays where it is to the end of the process, even if it is closed. Nothing to do for the program itself.
+void keep_loaded(void const* address) noexcept;
+
 // dl_iterate_phdr(), likewise. What the visitor throws is thrown when the loader has let go of its locks.
 using library_visitor = int (*)(::dl_phdr_info* info, std::size_t size, void* data);
 void visit_libraries(library_visitor visit, void* data);

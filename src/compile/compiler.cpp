@@ -11,6 +11,7 @@
 #include "compile/open_hook.hpp"
 #include "compile/options.hpp"
 #include "compile/precompiling.hpp"
+#include "compile/program_end.hpp"
 #include "compile/standard_headers.hpp"
 #include "compile/toolchain.hpp"
 
@@ -203,7 +204,8 @@ result<void> check_exports(std::span<std::string const> exports, artifact const&
 
 result<product> run_compile(job const& j, compile_job const& c, precompiled_headers* kept) {
     base::stopwatch const watch;
-    KILN_TRY(auto const api, cuda::load_nvrtc(j.tools.nvrtc));
+    KILN_TRY(auto const api, cuda::load_nvrtc(j.tools.nvrtc, watcher_of_exit_functions()));
+    keep_exit_functions(api->library.handle);
     KILN_TRY(auto const options, normalize(c.unit.options));
     auto roots = roots_of(j, c, options);
     bool const seen = hook_opens(api->library.handle).has_value();

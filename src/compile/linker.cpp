@@ -5,6 +5,7 @@
 #include "compile/environment.hpp"
 #include "compile/includes.hpp"
 #include "compile/options.hpp"
+#include "compile/program_end.hpp"
 #include "compile/toolchain.hpp"
 
 #include <unistd.h>
@@ -97,7 +98,8 @@ result<product> run_link(job const& j, link_job const& l) {
     base::stopwatch const watch;
     computing_as_usual const usual;
     KILN_CHECK(check_link_options(l.options));
-    KILN_TRY(auto const api, cuda::load_nvjitlink(j.tools.nvjitlink));
+    KILN_TRY(auto const api, cuda::load_nvjitlink(j.tools.nvjitlink, watcher_of_exit_functions()));
+    keep_exit_functions(api->library.handle);
     auto const wanted = arguments_of(l);
     auto const arguments = without_threads_that_misread(wanted);
     std::vector<char const*> raw;

@@ -3,6 +3,7 @@
 
 #include "base/file_systems.hpp"
 #include "base/fork_guard.hpp"
+#include "compile/import_slots.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,9 +11,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <dlfcn.h>
-#include <elf.h>
-#include <link.h>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -137,25 +135,20 @@ void* hooked_mmap(void* where, std::size_t size, int protection, int flags, int 
     return ::mmap(where, size, protection, flags | MAP_ANONYMOUS, -1, 0);
 }
 
-struct hook {
-    std::string_view import;
-    void* replacement;
-};
-
 auto hooks() {
     return std::array{
-        hook{"fopen", reinterpret_cast<void*>(&hooked_fopen)},
-        hook{"fopen64", reinterpret_cast<void*>(&hooked_fopen)},
-        hook{"stat", reinterpret_cast<void*>(&hooked_stat)},
-        hook{"stat64", reinterpret_cast<void*>(&hooked_stat)},
-        hook{"lstat", reinterpret_cast<void*>(&hooked_stat)},
-        hook{"lstat64", reinterpret_cast<void*>(&hooked_stat)},
-        hook{"__xstat", reinterpret_cast<void*>(&hooked_xstat)},
-        hook{"__xstat64", reinterpret_cast<void*>(&hooked_xstat)},
-        hook{"__lxstat", reinterpret_cast<void*>(&hooked_xstat)},
-        hook{"__lxstat64", reinterpret_cast<void*>(&hooked_xstat)},
-        hook{"mmap", reinterpret_cast<void*>(&hooked_mmap)},
-        hook{"mmap64", reinterpret_cast<void*>(&hooked_mmap)},
+        import_slot{"fopen", reinterpret_cast<void*>(&hooked_fopen)},
+        import_slot{"fopen64", reinterpret_cast<void*>(&hooked_fopen)},
+        import_slot{"stat", reinterpret_cast<void*>(&hooked_stat)},
+        import_slot{"stat64", reinterpret_cast<void*>(&hooked_stat)},
+        import_slot{"lstat", reinterpret_cast<void*>(&hooked_stat)},
+        import_slot{"lstat64", reinterpret_cast<void*>(&hooked_stat)},
+        import_slot{"__xstat", reinterpret_cast<void*>(&hooked_xstat)},
+        import_slot{"__xstat64", reinterpret_cast<void*>(&hooked_xstat)},
+        import_slot{"__lxstat", reinterpret_cast<void*>(&hooked_xstat)},
+        import_slot{"__lxstat64", reinterpret_cast<void*>(&hooked_xstat)},
+        import_slot{"mmap", reinterpret_cast<void*>(&hooked_mmap)},
+        import_slot{"mmap64", reinterpret_cast<void*>(&hooked_mmap)},
     };
 }
 
@@ -165,56 +158,6 @@ struct hooked_libraries {
 };
 constinit base::made_once<hooked_libraries> hooked_here;
 
-struct dynamic_section {
-    ElfW(Sym) const* symbols = nullptr;
-    char const* strings = nullptr;
-    ElfW(Rela) const* relocations[2] = {};
-    std::size_t counts[2] = {};
-};
-
-dynamic_section read_dynamic(link_map const& map) {
-    dynamic_section out;
-    // glibc rewrites these to absolute addresses, other loaders leave them relative. What is absolute may lie anywhere: `kiln run` gives a
-    // library another table of symbols, and a library may be among the lowest addresses (glibc.cpu.prefer_map_32bit_exec).
-    constexpr ElfW(Addr) longer_than_any_library = 1ULL << 32;
-    auto address = [&](ElfW(Addr) value) {
-        bool const is_relative = value < map.l_addr && value < longer_than_any_library;
-        return is_relative ? value + map.l_addr : value;
-    };
-    for (auto const* d = map.l_ld; d->d_tag != DT_NULL; ++d) {
-        switch (d->d_tag) {
-            case DT_SYMTAB: out.symbols = reinterpret_cast<ElfW(Sym) const*>(address(d->d_un.d_ptr)); break;
-            case DT_STRTAB: out.strings = reinterpret_cast<char const*>(address(d->d_un.d_ptr)); break;
-            case DT_JMPREL: out.relocations[0] = reinterpret_cast<ElfW(Rela) const*>(address(d->d_un.d_ptr)); break;
-            case DT_PLTRELSZ: out.counts[0] = d->d_un.d_val / sizeof(ElfW(Rela)); break;
-            case DT_RELA: out.relocations[1] = reinterpret_cast<ElfW(Rela) const*>(address(d->d_un.d_ptr)); break;
-            case DT_RELASZ: out.counts[1] = d->d_un.d_val / sizeof(ElfW(Rela)); break;
-            default: break;
-        }
-    }
-    return out;
-}
-
-bool is_import(ElfW(Rela) const& r) {
-    auto const type = ELF64_R_TYPE(r.r_info);
-#if defined(__x86_64__)
-    return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT;
-#elif defined(__aarch64__)
-    return type == R_AARCH64_JUMP_SLOT || type == R_AARCH64_GLOB_DAT;
-#else
-    return false && type;
-#endif
-}
-
-bool point_at(void** slot, void* replacement) {
-    auto const page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    auto const start = reinterpret_cast<std::uintptr_t>(slot) & ~(page - 1);
-    // The slot may lie in memory that was made read-only after relocation.
-    if (::mprotect(reinterpret_cast<void*>(start), page, PROT_READ | PROT_WRITE) != 0) return false;
-    __atomic_store_n(slot, replacement, __ATOMIC_RELEASE);
-    return true;
-}
-
 }  // namespace
 
 result<void> hook_opens(void* library) {
@@ -222,27 +165,10 @@ result<void> hook_opens(void* library) {
     std::lock_guard const lock{here.mutex};
     if (here.done.contains(library)) return {};
 
-    link_map* map = nullptr;
-    if (::dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) {
-        return fail(errc::unsupported, "cannot look into the compiler library: {}", ::dlerror());
-    }
-    auto const dynamic = read_dynamic(*map);
-    auto const all = hooks();
-    int hooked = 0;
-    for (int table = 0; table < 2 && dynamic.symbols != nullptr && dynamic.strings != nullptr; ++table) {
-        for (std::size_t i = 0; i < dynamic.counts[table]; ++i) {
-            auto const& r = dynamic.relocations[table][i];
-            if (!is_import(r)) continue;
-            std::string_view const name = dynamic.strings + dynamic.symbols[ELF64_R_SYM(r.r_info)].st_name;
-            for (auto const& h : all) {
-                if (h.import != name || !point_at(reinterpret_cast<void**>(map->l_addr + r.r_offset), h.replacement))
-                    continue;
-                if (name.starts_with("fopen")) ++hooked;
-            }
-        }
-    }
-    if (hooked == 0)
-        return fail(errc::unsupported, "{} does not import fopen: its header reads cannot be seen", map->l_name);
+    auto all = hooks();
+    KILN_CHECK(point_imports(library, all));
+    if (std::ranges::none_of(all, [](auto const& h) { return h.import.starts_with("fopen") && h.pointed > 0; }))
+        return fail(errc::unsupported, "the compiler does not import fopen: its header reads cannot be seen");
     here.done.insert(library);
     return {};
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/bytes.hpp"
+#include "base/watched_load.hpp"
 #include "cuda/library_search.hpp"
 
 #include <functional>
@@ -41,7 +42,8 @@ struct loaded_library {
 };
 
 // dlopen with local binding, all symbols resolved. errc::not_found with the loader's words.
-[[nodiscard]] result<loaded_library> open_library(candidate const& what);
+// The watcher comes before it runs, where it is loaded by this and that can be.
+[[nodiscard]] result<loaded_library> open_library(candidate const& what, base::load_watcher watcher = nullptr);
 
 // How a table asks for its entries: null when there is none. Tests give their own.
 using symbol_source = std::function<void*(char const* name)>;

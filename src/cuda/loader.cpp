@@ -30,9 +30,9 @@ auto remember_success(Once& once, Make&& make) {
     return *once.answer;
 }
 
-shared_result<nvrtc_api> open_nvrtc(candidate const& what) {
+shared_result<nvrtc_api> open_nvrtc(candidate const& what, base::load_watcher watcher) {
     KILN_TRY(auto found, find_builtins(what.file));
-    KILN_TRY(auto library, open_library(what));
+    KILN_TRY(auto library, open_library(what, watcher));
     KILN_TRY(auto api, resolve_nvrtc(symbols_of(library)));
     KILN_CHECK(open_builtins(found, api.major, api.minor));
     // An upgrade may have come between.
@@ -44,8 +44,8 @@ shared_result<nvrtc_api> open_nvrtc(candidate const& what) {
     return std::make_shared<nvrtc_api const>(std::move(api));
 }
 
-shared_result<nvjitlink_api> open_nvjitlink(candidate const& what) {
-    KILN_TRY(auto library, open_library(what));
+shared_result<nvjitlink_api> open_nvjitlink(candidate const& what, base::load_watcher watcher) {
+    KILN_TRY(auto library, open_library(what, watcher));
     KILN_TRY(auto api, resolve_nvjitlink(symbols_of(library)));
     api.library = std::move(library);
     return std::make_shared<nvjitlink_api const>(std::move(api));
@@ -99,12 +99,12 @@ void loader::note_exit() noexcept {
     if (auto* const state = ending_.load()) state->exiting.store(true, std::memory_order_relaxed);
 }
 
-shared_result<nvrtc_api> loader::nvrtc_at(std::filesystem::path const& file) {
-    return remember_success(at(nvrtc_files_, file), [&] { return open_nvrtc({{}, file}); });
+shared_result<nvrtc_api> loader::nvrtc_at(std::filesystem::path const& file, base::load_watcher watcher) {
+    return remember_success(at(nvrtc_files_, file), [&] { return open_nvrtc({{}, file}, watcher); });
 }
 
-shared_result<nvjitlink_api> loader::nvjitlink_at(std::filesystem::path const& file) {
-    return remember_success(at(nvjitlink_files_, file), [&] { return open_nvjitlink({{}, file}); });
+shared_result<nvjitlink_api> loader::nvjitlink_at(std::filesystem::path const& file, base::load_watcher watcher) {
+    return remember_success(at(nvjitlink_files_, file), [&] { return open_nvjitlink({{}, file}, watcher); });
 }
 
 template <class T>
@@ -124,9 +124,11 @@ shared_result<context> loader::context_of(int ordinal) {
 
 shared_result<driver_api> load_driver() { return loader::process().driver(); }
 shared_result<driver_api> start_driver() { return loader::process().started_driver(); }
-shared_result<nvrtc_api> load_nvrtc(std::filesystem::path const& file) { return loader::process().nvrtc_at(file); }
-shared_result<nvjitlink_api> load_nvjitlink(std::filesystem::path const& file) {
-    return loader::process().nvjitlink_at(file);
+shared_result<nvrtc_api> load_nvrtc(std::filesystem::path const& file, base::load_watcher watcher) {
+    return loader::process().nvrtc_at(file, watcher);
+}
+shared_result<nvjitlink_api> load_nvjitlink(std::filesystem::path const& file, base::load_watcher watcher) {
+    return loader::process().nvjitlink_at(file, watcher);
 }
 result<std::shared_ptr<context const>> context::of(int ordinal) { return loader::process().context_of(ordinal); }
 

@@ -28,8 +28,10 @@ public:
 
     [[nodiscard]] result<std::shared_ptr<driver_api const>> driver();
     [[nodiscard]] result<std::shared_ptr<driver_api const>> started_driver();
-    [[nodiscard]] result<std::shared_ptr<nvrtc_api const>> nvrtc_at(std::filesystem::path const& file);
-    [[nodiscard]] result<std::shared_ptr<nvjitlink_api const>> nvjitlink_at(std::filesystem::path const& file);
+    [[nodiscard]] result<std::shared_ptr<nvrtc_api const>> nvrtc_at(std::filesystem::path const& file,
+                                                                    base::load_watcher watcher = nullptr);
+    [[nodiscard]] result<std::shared_ptr<nvjitlink_api const>> nvjitlink_at(std::filesystem::path const& file,
+                                                                            base::load_watcher watcher = nullptr);
     [[nodiscard]] result<std::shared_ptr<context const>> context_of(int ordinal);
 
     // From here on handles of this loader's driver do not call it. Runs by itself when the process exits.

@@ -44,6 +44,7 @@ inline constexpr std::string_view nvjitlink_sonames[] = {"libnvJitLink.so.13", "
 [[nodiscard]] result<nvjitlink_api> resolve_nvjitlink(symbol_source const& symbols);
 
 // The one way to open nvJitLink: exactly this file. Opened once, remembered by path.
-[[nodiscard]] result<std::shared_ptr<nvjitlink_api const>> load_nvjitlink(std::filesystem::path const& file);
+[[nodiscard]] result<std::shared_ptr<nvjitlink_api const>> load_nvjitlink(std::filesystem::path const& file,
+                                                                          base::load_watcher watcher = nullptr);
 
 }  // namespace kiln::cuda

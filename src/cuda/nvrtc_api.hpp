@@ -62,6 +62,7 @@ inline constexpr int nvrtc_needed_minor = 8;
 [[nodiscard]] result<nvrtc_api> resolve_nvrtc(symbol_source const& symbols);
 
 // The one way to open NVRTC: exactly this file, with the builtins that lie beside it. Opened once, remembered by path.
-[[nodiscard]] result<std::shared_ptr<nvrtc_api const>> load_nvrtc(std::filesystem::path const& file);
+[[nodiscard]] result<std::shared_ptr<nvrtc_api const>> load_nvrtc(std::filesystem::path const& file,
+                                                                  base::load_watcher watcher = nullptr);
 
 }  // namespace kiln::cuda

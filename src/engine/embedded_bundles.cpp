@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/embedded_bundles.hpp"
 
-#include <kiln/embedded.hpp>
+#include "base/load_library.hpp"
 
-#include <dlfcn.h>
+#include <kiln/embedded.hpp>
 
 #include <mutex>
 
@@ -21,17 +21,11 @@ registry& all() {
     return r;
 }
 
-// A library that is closed stays where it is: engines have looked into its bundle, and read in it when they are asked.
-void keep_loaded(std::span<std::byte const> data) {
-    ::Dl_info about{};
-    if (::dladdr(data.data(), &about) == 0 || about.dli_fname == nullptr) return;
-    if (void* const library = ::dlopen(about.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE)) ::dlclose(library);
-}
-
 }  // namespace
 
 embedded_bundle::embedded_bundle(std::string_view name, std::span<std::byte const> data) {
-    keep_loaded(data);
+    // A library that is closed stays where it is: engines have looked into its bundle, and read in it when they are asked.
+    base::keep_loaded(data.data());
     {
         std::lock_guard const lock{all().mutex};
         all().bundles.push_back({std::string{name}, data});

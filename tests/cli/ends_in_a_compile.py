@@ -3,17 +3,36 @@
 
 import json
 
-from _kiln import BIN, check, run, write
+from _kiln import BIN, check, run, test, run_tests, write
 
 LONG = ("template <int N> struct s { static __device__ int f(int x) { return s<N - 1>::f(x * N + 1) + x; } };\n"
         "template <> struct s<0> { static __device__ int f(int x) { return x; } };\n"
         'extern "C" __global__ void k(int* a) { *a = s<150>::f(*a) ^ %d; }')
 SHORT = 'extern "C" __global__ void k(int* a) { *a = 1; }'
 
-units = [{"name": f"u{n}", "source": text, "kernels": ["k"]} for n, text in enumerate([SHORT, LONG % 1])]
-# The compiler is loaded, the long one begins, and the program goes on for a while: what it asks for is in memory.
-for meanwhile in (100, 300, 1000, 2000, 3000, 4000, 5000, 6000):
-    plan = write("plan.json", json.dumps({"units": units, "steps": [["ask", [0]], ["start", [1]], *[["ask", [0]]] * meanwhile]}))
-    done = run(plan, program=BIN / "kiln-test-asker", status=None, KILN_WORKERS="0", KILN_DISABLE="1")
-    check(done.returncode == 0, f"it ends by itself after {meanwhile} answers", done.returncode, done.stderr)
-    check(done.stdout.count("\n") == 1 + meanwhile and "error" not in done.stdout, "and was answered", done.stdout[:400])
+
+def asked(units, steps):
+    """The program that takes these steps and ends."""
+    kept = [{"name": f"u{n}", "source": text, "kernels": ["k"]} for n, text in enumerate(units)]
+    return run(write("plan.json", json.dumps({"units": kept, "steps": steps})), program=BIN / "kiln-test-asker", status=None,
+               KILN_WORKERS="0", KILN_DISABLE="1")
+
+
+@test
+def in_a_later_one():
+    # The compiler is loaded, the long one begins, and the program goes on for a while: what it asks for is in memory.
+    for meanwhile in (100, 300, 1000, 2000, 3000, 4000, 5000, 6000):
+        done = asked([SHORT, LONG % 1], [["ask", [0]], ["start", [1]], *[["ask", [0]]] * meanwhile])
+        check(done.returncode == 0, f"it ends by itself after {meanwhile} answers", done.returncode, done.stderr)
+        check(done.stdout.count("\n") == 1 + meanwhile and "error" not in done.stdout, "and was answered", done.stdout[:400])
+
+
+@test
+def in_the_first():
+    # The compiler registers thousands of functions while it is loaded, and some more while it compiles for the first time.
+    for ms in (*range(0, 40, 2), *range(40, 200, 10)):
+        done = asked([SHORT], [["start", [0]], ["meanwhile", ms * 1000]])
+        check(done.returncode == 0, f"it ends by itself after {ms} ms", done.returncode, done.stderr)
+
+
+run_tests()

@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs that end while threads of Kiln are at work with libraries that end with the program, too.
+#include "compile/program_end.hpp"
 #include "store/maintenance.hpp"
 #include "store/signing.hpp"
 #include "support/told_redis.hpp"
 
+#include <atomic>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
 #include <gtest/gtest.h>
+#include <semaphore>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
 
 namespace kiln::test {
 
@@ -58,6 +67,42 @@ TEST_P(ends_while_it_signs, R15_as_programs_do) {
         EXPECT_EQ(run(server, n), 0) << "ended by a signal, if it is below 256";
         EXPECT_EQ(kept(n), 40u) << "on disk is what it made, also by a child";
     }
+}
+
+// In a child, of which only the status is seen.
+[[noreturn]] void end_in_a_compile(char const* library) {
+    static constinit std::atomic<bool> is_compiled{false};
+    ::alarm(60);
+    void* const opened = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    auto* const symbol = opened == nullptr ? nullptr : ::dlsym(opened, "register_late");
+    if (symbol == nullptr) std::_Exit(2);
+    std::binary_semaphore begun{0};
+    std::thread{[&] {
+        compile::compile_in_program one;
+        one.runs_here();
+        compile::keep_exit_functions(opened);
+        reinterpret_cast<void (*)(void (*)())>(symbol)([] { std::_Exit(is_compiled.load() ? 0 : 1); });
+        begun.release();
+        while (!compile::is_program_ending()) std::this_thread::yield();
+        is_compiled.store(true);
+        one.done();
+    }}.detach();
+    begun.acquire();
+    std::exit(3);
+}
+
+TEST(ends_in_a_compile, what_the_compiler_registers_meanwhile_is_done_afterwards) {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "ThreadSanitizer starts no thread in a child of fork()";
+#endif
+    char const* const library = KILN_TEST_BIN_DIR "/kiln-test-registers_late.so";
+    if (!std::filesystem::exists(library)) GTEST_SKIP() << "built with sanitizers: no library to load";
+    auto const child = ::fork();
+    if (child == 0) end_in_a_compile(library);
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0) << "1: too early";
 }
 
 INSTANTIATE_TEST_SUITE_P(all, ends_while_it_signs,

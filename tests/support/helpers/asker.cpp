@@ -11,15 +11,18 @@
 //     ["write", FILE, TEXT]    a file, made or changed
 //     ["remove", FILE]         a file, a link or a directory with all that is in it
 //     ["directory", PATH]  ["link", PATH, TARGET]  ["cd", PATH]
+//     ["meanwhile", MICROSECONDS]  the program does something else for so long
 #include "base/digest.hpp"
 
 #include <kiln/engine.hpp>
 
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 extern "C" bool kiln_profile_is_on();  // brings in what records
 
@@ -99,6 +102,7 @@ int main(int count, char** arguments) {
     for (auto const& step : plan.at("steps")) {
         if (step.at(0) == "ask") ask(e, plan.at("units"), step.at(1));
         else if (step.at(0) == "start") (void)start(e, plan.at("units"), step.at(1));
+        else if (step.at(0) == "meanwhile") std::this_thread::sleep_for(std::chrono::microseconds{step.at(1)});
         else change(step);
     }
     return e.flush_sync() ? 0 : 3;
