@@ -95,6 +95,51 @@ def test_columns_of_arrow_are_keys():
         assert dict(zip(found.key, spatial.area(found.rows).tolist())) == {"co": 8, "ut": 4}
 
 
+class Lent:
+    """Values of a library nobody knows, which raises what it is told to where somebody asks for them."""
+
+    dtype = numpy.dtype("i8")
+    shape = (4,)
+    ndim = 1
+
+    def __init__(self, kind=1, **raising):
+        self.kind, self.raising = kind, raising
+
+    def __len__(self):
+        return 4
+
+    def __iter__(self):
+        return iter([7, 3, 7, 7])
+
+    def __array__(self, *_, **__):
+        return numpy.array([7, 3, 7, 7])
+
+    def __getattribute__(self, name):
+        if name == "__cuda_array_interface__":
+            raise object.__getattribute__(self, "raising").get("interface", AttributeError)(name)
+        return object.__getattribute__(self, name)
+
+    def __dlpack_device__(self):
+        if "device" in self.raising:
+            raise self.raising["device"]("no arrays with nulls")
+        return (self.kind, 0)
+
+    def __dlpack__(self, **how):
+        return numpy.array([7, 3, 7, 7]).__dlpack__(**how)
+
+
+def test_values_of_the_host_are_keys_whatever_library_has_them():
+    for key in (Lent(), Lent(3), Lent(device=TypeError), Lent(device=RuntimeError)):
+        found = spatial.dissolve(SQUARES, key)
+        assert (list(found.key), spatial.area(found.rows).tolist()) == ([3, 7], [4, 9])
+
+
+def test_values_on_a_device_are_not_numbered():
+    for key in (Lent(2), Lent(13), Lent(device=TypeError, interface=NotImplementedError)):
+        with pytest.raises(kiln.InvalidArgument, match="key is on a device"):
+            spatial.dissolve(SQUARES, key)
+
+
 # ---- Frames ----
 
 
