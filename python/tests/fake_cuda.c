@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OK = 0, INVALID_VALUE = 1, INVALID_HANDLE = 400, NOT_READY = 600 };
+enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_HANDLE = 400, NOT_READY = 600 };
 typedef uintptr_t any;
 
 static void note(char const* what, any a, any b) {
@@ -83,10 +83,10 @@ int cuEventQuery(any event) { return getenv("KILN_FAKE_CUDA_BUSY") != NULL ? NOT
 int cuEventSynchronize(any event) { return OK; }
 int cuEventElapsedTime(float* out, any a, any b) { return *out = 0, OK; }
 
-int cuMemAlloc_v2(any* out, size_t bytes) { return *out = (any)calloc(1, bytes), OK; }
+int cuMemAlloc_v2(any* out, size_t bytes) { return (*out = (any)calloc(1, bytes)) != 0 ? OK : OUT_OF_MEMORY; }
 int cuMemFree_v2(any at) { return free((void*)at), OK; }
 int cuMemAllocManaged(any* out, size_t bytes, unsigned flags) { return cuMemAlloc_v2(out, bytes); }
-int cuMemHostAlloc(void** out, size_t bytes, unsigned flags) { return *out = calloc(1, bytes), OK; }
+int cuMemHostAlloc(void** out, size_t bytes, unsigned flags) { return (*out = calloc(1, bytes)) != NULL ? OK : OUT_OF_MEMORY; }
 int cuMemFreeHost(void* at) { return free(at), OK; }
 int cuMemGetInfo_v2(size_t* left, size_t* all) {
     char const* const said = getenv("KILN_FAKE_CUDA_FREE");

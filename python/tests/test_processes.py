@@ -147,4 +147,4 @@ for more in range(2 << 20, 7 << 20, 1 << 19):
     print(more, os.waitpid(pid, 0)[1])
 """).stdout.splitlines()
     # 127: the C library has no memory for a thread's own variables, and ends the process itself.
-    assert len(seen) == 10 and all(line.endswith((" 0", f" {127 << 8}")) for line in seen), seen
+    assert len(seen) == 10 and all(line.endswith((" 0", f" {127 << 8}")) for line in seen), "more bytes than it had, status: " + "; ".join(seen)
