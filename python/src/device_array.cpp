@@ -4,6 +4,7 @@
 #include "arrays.hpp"
 #include "gil.hpp"
 #include "module.hpp"
+#include "streams.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -69,6 +70,7 @@ void to_host(device_array const& from, nb::handle object, nb::handle stream) {
     if (from.bytes() == 0) return;
     stream_ref const on = stream.is_none() ? default_stream : stream_ref{stream_of(stream)};
     without_gil const unlocked;
+    if (from.on_device()) wait_sync(from.memory.device(), on);
     auto const there = from.memory.to_host_sync(on).value();
     std::memcpy(host.data(), there.data(), from.bytes());
 }

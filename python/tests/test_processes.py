@@ -73,6 +73,58 @@ def test_ctrl_c_comes_out_of_a_wait(tmp_path):
     assert time.monotonic() - begun < 20
 
 
+# What waits for the GPU in the thread that hears of Ctrl-C, in another way each.
+WAITS = {
+    "an array's items": "lambda: array.numpy_sync()",
+    "an array's items, on another stream": "lambda: array.to_host_sync(host, stream=2)",
+    "rows": "lambda: rows.to_wkb_sync()",
+    "rows on the host": "lambda: rows.to_host_sync()",
+    "a join": "lambda: spatial.join(rows, rows)",
+}
+INTERRUPTED = """import os, signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def interrupted(call):
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    begun = time.monotonic()
+    try:
+        call()
+    except KeyboardInterrupt:
+        return time.monotonic() - begun
+    raise AssertionError('it did not wait')
+"""
+
+
+@pytest.mark.parametrize("what", WAITS)
+def test_ctrl_c_comes_out_of_a_wait_for_the_gpu(fake_driver, python, what):
+    """Of a driver on which nothing ever ends; who waits by the driver's own means hears of nothing."""
+    text = (fake_driver + INTERRUPTED + "import kiln, numpy\nfrom kiln import spatial\nhost = numpy.zeros(100, 'i4')\narray = kiln.Array.from_host_sync(host)\n"
+            f"rows = spatial.points(numpy.zeros(9), numpy.zeros(9)).to_device()\nwork = {WAITS[what]}\n"
+            "os.environ['KILN_FAKE_CUDA_BUSY'] = '1'\nprint(interrupted(work))\ndel os.environ['KILN_FAKE_CUDA_BUSY']\n")
+    try:
+        done = python(text, check=False, timeout=20)
+    except subprocess.TimeoutExpired:
+        pytest.fail("it waits for ever")
+    assert done.returncode == 0 and 0.4 < float(done.stdout) < 5, done.stdout + done.stderr
+
+
+def test_ctrl_c_comes_out_of_a_wait_for_a_real_gpu(gpu, python):
+    text = INTERRUPTED + """import kiln, numpy
+busy = kiln.Unit('busy', r'''extern "C" __global__ void busy(int* x, long long ns) {
+    unsigned long long begun, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begun));
+    do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); while (now - begun < ns);
+    *x = 7;
+}''').kernel('busy')
+array = kiln.Array.from_host_sync(numpy.zeros(1, 'i4'))
+busy(1, 1, (array, 1000), stream=1)
+assert array.numpy_sync()[0] == 7
+busy(1, 1, (array, 5_000_000_000), stream=1)
+print(interrupted(array.numpy_sync))
+assert array.numpy_sync()[0] == 7  # the work goes on
+"""
+    assert 0.4 < float(python(text).stdout) < 2
+
+
 def test_a_forked_child_compiles(python):
     done = python(f"import kiln, os\nu = kiln.Unit('saxpy', r'''{SAXPY}''')\nu.artifact('sm_90')\npid = os.fork()\nif pid == 0:\n    u.artifact('sm_80'); os._exit(7)\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))")
     assert done.stdout == "7\n"

@@ -564,6 +564,76 @@ def _matrix(part):
     return part.numpy_sync().reshape(-1, 1)
 
 
+class DeviceStream:
+    """Arrays as a stream of Arrow's device interface: each is what __arrow_c_device_array__ gives."""
+
+    def __init__(self, kind, *parts):
+        self.kind, self.parts, self.schemas, self.released = kind, list(parts), [part[0] for part in parts], 0
+
+    def __arrow_c_device_stream__(self, requested_schema=None, **_):
+        import ctypes
+
+        call, word = ctypes.CFUNCTYPE, ctypes.c_void_p
+        api = ctypes.pythonapi
+        api.PyCapsule_GetPointer.restype, api.PyCapsule_GetPointer.argtypes = word, (ctypes.py_object, ctypes.c_char_p)
+        api.PyCapsule_New.restype, api.PyCapsule_New.argtypes = ctypes.py_object, (word, ctypes.c_char_p, word)
+
+        class Stream(ctypes.Structure):
+            _fields_ = [("kind", ctypes.c_int32), ("schema", call(ctypes.c_int, word, word)), ("next", call(ctypes.c_int, word, word)),
+                        ("error", call(ctypes.c_char_p, word)), ("release", call(None, word)), ("data", word)]
+
+        def moved(to, capsule, name, size, release):  # as whoever takes a capsule does
+            at = api.PyCapsule_GetPointer(capsule, name)
+            ctypes.memmove(to, at, size)
+            ctypes.c_uint64.from_address(at + release).value = 0
+
+        def schema(_, to):
+            moved(to, self.schemas.pop(0), b"arrow_schema", 72, 56)
+            return 0
+
+        def following(_, to):
+            ctypes.memset(to, 0, 128)
+            if self.parts:
+                part = self.parts.pop(0)
+                self.kept = part
+                moved(to, part[1], b"arrow_device_array", 128, 64)
+            return 0
+
+        def release(of):
+            self.released += 1
+            ctypes.c_uint64.from_address(of + Stream.release.offset).value = 0
+
+        kinds = dict(Stream._fields_)
+        self.stream = Stream(self.kind, kinds["schema"](schema), kinds["next"](following), kinds["error"](lambda _: b"no"), kinds["release"](release))
+        return api.PyCapsule_New(ctypes.addressof(self.stream), b"arrow_device_array_stream", None)
+
+
+def parts_for_a_stream(rows, n):
+    """And one schema more, for the question after the last."""
+    given = [rows.__arrow_c_device_array__() for _ in range(n + 1)]
+    stream = DeviceStream(1, *given[:n])
+    stream.schemas.append(given[n][0])
+    return stream
+
+
+def test_streams_of_a_device_are_taken():
+    rows = spatial.geometries(SQUARES)
+    for n in (1, 2):
+        stream = parts_for_a_stream(rows, n)
+        taken = spatial.geometries(stream)
+        assert taken.to_wkb_sync() == rows.to_wkb_sync() * n and stream.released == 1
+    none = parts_for_a_stream(rows, 0)
+    assert len(spatial.geometries(none)) == 0 and spatial.geometries(parts_for_a_stream(rows, 0)).family == rows.family
+
+
+def test_streams_stay_where_they_are(gpu):
+    rows = spatial.geometries(SQUARES)
+    taken = spatial.geometries(parts_for_a_stream(rows.to_device(), 1))
+    assert taken.ordinal == 0 and taken.to_wkb_sync() == rows.to_wkb_sync()
+    with pytest.raises(kiln.Unsupported, match="2 arrays on a device"):
+        spatial.geometries(parts_for_a_stream(rows.to_device(), 2))
+
+
 def test_a_stream_that_somebody_has_taken():
     pyarrow = pytest.importorskip("pyarrow")
     rows = pyarrow.array(spatial.geometries(["POINT (0 1)", "POINT (2 3)"]))
