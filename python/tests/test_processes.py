@@ -82,6 +82,7 @@ WAITS = {
     "rows": "lambda: rows.to_wkb_sync()",
     "rows on the host": "lambda: rows.to_host_sync()",
     "a join": "lambda: spatial.join(rows, rows)",
+    "a product of arrays on the host": "lambda: kiln.tropical.product(numpy.ones((9, 9)), numpy.ones((9, 9)))",
 }
 INTERRUPTED = """import os, signal, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -101,7 +102,7 @@ def test_ctrl_c_comes_out_of_a_wait_for_the_gpu(fake_driver: str, python: Run, w
     """Of a driver on which nothing ever ends; who waits by the driver's own means hears of nothing."""
     text = (fake_driver + INTERRUPTED + "import kiln, numpy\nfrom kiln import spatial\nhost = numpy.zeros(100, 'i4')\narray = kiln.Array.from_host_sync(host)\n"
             f"rows = spatial.points(numpy.zeros(9), numpy.zeros(9)).to_device()\nwork = {WAITS[what]}\n"
-            "os.environ['KILN_FAKE_CUDA_BUSY'] = '1'\nprint(interrupted(work))\ndel os.environ['KILN_FAKE_CUDA_BUSY']\n")
+            "mode = kiln.execution('gpu')\nmode.__enter__()\nos.environ['KILN_FAKE_CUDA_BUSY'] = '1'\nprint(interrupted(work))\ndel os.environ['KILN_FAKE_CUDA_BUSY']\n")
     try:
         done = python(text, check=False, timeout=20)
     except subprocess.TimeoutExpired:
