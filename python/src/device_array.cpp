@@ -57,6 +57,7 @@ device_array from_host(nb::handle object, int device) {
     without_gil const unlocked;
     auto memory = device_memory::make(std::max<std::size_t>(out.bytes(), 1), device).value();
     auto const on = stream::make(device).value();
+    wait_sync(device, on);  // for what the default stream has to do first
     memory.upload_sync(on, std::span{static_cast<std::byte const*>(host.data()), out.bytes()}).value();
     out.memory = storage_of(std::move(memory), out.bytes());
     return out;

@@ -243,8 +243,8 @@ raises(kiln.InvalidArgument, 'x requires a gradient', scan, x, out=y)
 def test_an_array_lives_until_what_reads_it_has_run(fake_driver: str, python: Run) -> None:
     """Of a library that would give its memory to others as soon as nobody has it."""
     python(fake_driver + BEGIN + """import os, weakref
-os.environ['KILN_FAKE_CUDA_BUSY'] = '1'
 lent = Lent()
+os.environ['KILN_FAKE_CUDA_BUSY'] = '1'
 seen = weakref.ref(lent)
 scan(lent, out=y)
 del lent

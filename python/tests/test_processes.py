@@ -79,6 +79,7 @@ def test_ctrl_c_comes_out_of_a_wait(tmp_path: pathlib.Path) -> None:
 WAITS = {
     "an array's items": "lambda: array.numpy_sync()",
     "an array's items, on another stream": "lambda: array.to_host_sync(host, stream=2)",
+    "an array that is made": "lambda: kiln.Array.from_host_sync(host)",
     "rows": "lambda: rows.to_wkb_sync()",
     "rows on the host": "lambda: rows.to_host_sync()",
     "a join": "lambda: spatial.join(rows, rows)",
