@@ -12,6 +12,7 @@ from ._types import Struct, type_name, wrong
 Array = _kiln.Array
 
 _JAX = ("jax", "jaxlib")
+_HOST = (1, 3)  # DLPack's kinds of devices whose memory the host reads: its own, and what is pinned for CUDA
 
 
 def is_jax(x: Any) -> bool:
@@ -54,6 +55,25 @@ def type_of(x: Any, what: str = "x") -> str | Struct:
     if known is None:
         known = _TYPES[found] = type_name(found)
     return known
+
+
+def on_device(x: Any) -> bool:
+    """Whether the host cannot read it. The one place that asks: libraries raise whatever they like for what they do not hand out, as Arrow's arrays
+    with nulls and torch's tensors that require a gradient."""
+    if is_numpy(x):
+        return False
+    for name in ("is_cuda", "is_cpu"):  # torch's, Arrow's: of what DLPack has no word for, too
+        told = getattr(x, name, None)
+        if isinstance(told, bool):
+            return told == (name == "is_cuda")
+    try:
+        return x.__dlpack_device__()[0] not in _HOST
+    except Exception:  # none, or none that it tells
+        pass
+    try:
+        return hasattr(x, "__cuda_array_interface__")
+    except Exception:  # one that it does not hand out, as cuDF's of columns with nulls
+        return True
 
 
 def device_of(x: Any) -> int:

@@ -7,6 +7,7 @@ import re
 import sys
 from typing import Any
 
+from ._arrays import on_device
 from ._errors import InvalidArgument
 
 
@@ -64,7 +65,7 @@ def numbered(key: Any, rows: int) -> tuple[Any, Any]:
 
     if isinstance(key, (str, bytes)):
         raise TypeError(f"dissolve: key is {key!r}; it is a value per row: pass the column, frame[{key!r}]")
-    if hasattr(key, "__cuda_array_interface__") or (hasattr(key, "__dlpack_device__") and not isinstance(key, numpy.ndarray) and key.__dlpack_device__()[0] != 1):
+    if on_device(key):
         raise InvalidArgument("dissolve: key is on a device, where values are not numbered: pass int32 and keys=, or bring it to the host")
     if isinstance(key, numpy.ma.MaskedArray):
         raise InvalidArgument("dissolve: key is a masked array, and its mask would be lost: pass key.filled(value) or key.compressed()")
@@ -74,6 +75,8 @@ def numbered(key: Any, rows: int) -> tuple[Any, Any]:
     key = getattr(key, "array", key) if hasattr(key, "iloc") or hasattr(key, "to_series") else key  # a Series, an Index
     if isinstance(key, dict) or callable(key) or not hasattr(key, "__iter__"):
         raise TypeError(f"dissolve: key is a {type(key).__name__}; it is a value per row: a list, an array or a column")
+    if hasattr(key, "__dlpack__") and not isinstance(key, numpy.ndarray) and not hasattr(key, "isna"):  # of another library, on the host
+        key = numpy.asarray(key) if hasattr(key, "__array__") else numpy.from_dlpack(key)
     key = key if hasattr(key, "dtype") else _objects(key)
     if type(key).__name__ in ("NumpyExtensionArray", "PandasArray"):  # of which pandas would not sort the values
         key = key.to_numpy()

@@ -58,6 +58,8 @@ def geometries(rows: Any) -> Geometries:
         return _kiln.geometries_from_arrow_device(*rows.__arrow_c_device_array__())
     if hasattr(rows, "__arrow_c_array__"):
         return _kiln.geometries_from_arrow(*rows.__arrow_c_array__())
+    if hasattr(rows, "__arrow_c_device_stream__"):
+        return _kiln.geometries_from_arrow_device_stream(rows.__arrow_c_device_stream__())
     if hasattr(rows, "__arrow_c_stream__"):
         return _kiln.geometries_from_arrow_stream(rows.__arrow_c_stream__())
     if isinstance(rows, tuple) and len(rows) == 2 and all(hasattr(r, "dtype") or hasattr(r, "__dlpack__") or hasattr(r, "to_numpy") for r in rows):

@@ -5,6 +5,9 @@ kiln._kiln.__prefix__:
     \from typing import Any, TypeVar
     A = TypeVar("A")  # arrays of one library in, arrays of that library out
 
+kiln._kiln.Array.__dlpack__:
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any: ...
+
 kiln._kiln.Kernel.__call__:
     def __call__(self, grid: int | Sequence[int], block: int | Sequence[int], args: tuple[Any, ...] = (), *, stream: Any = None, shared: int = 0, cluster: int | Sequence[int] | None = None, cooperative: bool = False) -> None: ...
 

@@ -273,16 +273,30 @@ std::optional<CUstream_st*> array::stream() const {
     return static_cast<CUstream_st*>(current);
 }
 
+// What a library says by itself of arrays that it does not hand out, as Arrow's with nulls. What else it raises is no word about the array.
+template <class Ask>
+nb::object array::answer_to(char const* question, Ask ask) const {
+    try {
+        return ask();
+    } catch (nb::python_error const& why) {
+        for (auto* const refusal : {PyExc_TypeError, PyExc_ValueError, PyExc_BufferError, PyExc_NotImplementedError, PyExc_AttributeError})
+            if (why.matches(refusal))
+                throw error{errc::invalid_argument, std::string{argument_} + " cannot be taken by DLPack, its " + question + "() says: " +
+                                                        nb::cast<std::string>(nb::str(why.value())) + "; pass an array without that, or NumPy's copy of it"};
+        throw;
+    }
+}
+
 // `stream`: what the producer orders its work before; -1: it does not.
 void array::take_dlpack(int stream) {
-    auto const device = nb::cast<std::pair<int, int>>(object_.attr("__dlpack_device__")());
+    auto const device = nb::cast<std::pair<int, int>>(answer_to("__dlpack_device__", [&] { return object_.attr("__dlpack_device__")(); }));
     nb::object capsule;
     if (device.first == dlpack::cuda || device.first == dlpack::cuda_managed) {
         // The call goes there unless told otherwise.
         if (stream >= 0) stream_ = reinterpret_cast<CUstream_st*>(static_cast<std::uintptr_t>(stream));
-        capsule = object_.attr("__dlpack__")(nb::arg("stream") = stream);
+        capsule = answer_to("__dlpack__", [&] { return object_.attr("__dlpack__")(nb::arg("stream") = stream); });
     } else {
-        capsule = object_.attr("__dlpack__")();
+        capsule = answer_to("__dlpack__", [&] { return object_.attr("__dlpack__")(); });
     }
     if (auto* const newer = PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned")) {
         PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");

@@ -69,6 +69,8 @@ private:
     void take_exchange(dlpack::exchange_api const& api);
     void refuse_gradient() const;
     void take_torch();
+    template <class Ask>
+    nb::object answer_to(char const* question, Ask ask) const;
     void take_dlpack(int stream);
     void take_cuda_interface();
     void take_cupy();

@@ -4,6 +4,7 @@
 #include "arrays.hpp"
 #include "gil.hpp"
 #include "module.hpp"
+#include "streams.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -56,6 +57,7 @@ device_array from_host(nb::handle object, int device) {
     without_gil const unlocked;
     auto memory = device_memory::make(std::max<std::size_t>(out.bytes(), 1), device).value();
     auto const on = stream::make(device).value();
+    wait_sync(device, on);  // for what the default stream has to do first
     memory.upload_sync(on, std::span{static_cast<std::byte const*>(host.data()), out.bytes()}).value();
     out.memory = storage_of(std::move(memory), out.bytes());
     return out;
@@ -69,6 +71,7 @@ void to_host(device_array const& from, nb::handle object, nb::handle stream) {
     if (from.bytes() == 0) return;
     stream_ref const on = stream.is_none() ? default_stream : stream_ref{stream_of(stream)};
     without_gil const unlocked;
+    if (from.on_device()) wait_sync(from.memory.device(), on);
     auto const there = from.memory.to_host_sync(on).value();
     std::memcpy(host.data(), there.data(), from.bytes());
 }

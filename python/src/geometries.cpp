@@ -5,6 +5,7 @@
 #include "device_array.hpp"
 #include "gil.hpp"
 #include "module.hpp"
+#include "streams.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -27,6 +28,16 @@ extern "C" struct kiln_arrow_stream {
     int (*get_next)(kiln_arrow_stream*, ArrowArray*);
     char const* (*get_last_error)(kiln_arrow_stream*);
     void (*release)(kiln_arrow_stream*);
+    void* private_data;
+};
+
+// The same of arrays on a device.
+extern "C" struct kiln_arrow_device_stream {
+    std::int32_t device_type;
+    int (*get_schema)(kiln_arrow_device_stream*, ArrowSchema*);
+    int (*get_next)(kiln_arrow_device_stream*, ArrowDeviceArray*);
+    char const* (*get_last_error)(kiln_arrow_device_stream*);
+    void (*release)(kiln_arrow_device_stream*);
     void* private_data;
 };
 
@@ -155,29 +166,36 @@ private:
 };
 
 // A stream that was somebody else's until now: nobody reads it a second time.
+template <class Stream>
 class taken_stream {
 public:
-    explicit taken_stream(kiln_arrow_stream* from) : value_{std::exchange(*from, kiln_arrow_stream{})} {}
+    explicit taken_stream(Stream* from) : value_{std::exchange(*from, Stream{})} {}
     ~taken_stream() {
         if (value_.release != nullptr) value_.release(&value_);
     }
     taken_stream(taken_stream const&) = delete;
     taken_stream& operator=(taken_stream const&) = delete;
-    [[nodiscard]] kiln_arrow_stream* get() noexcept { return &value_; }
+    [[nodiscard]] Stream* get() noexcept { return &value_; }
 
 private:
-    kiln_arrow_stream value_;
+    Stream value_;
 };
 
-result<geometries> all_of(kiln_arrow_stream* given) {
+ArrowArray& rows_of(ArrowArray& array) { return array; }
+ArrowArray& rows_of(ArrowDeviceArray& array) { return array.array; }
+result<geometries> taken(ArrowSchema* schema, ArrowArray* array) { return spatial::from_arrow(schema, array); }
+result<geometries> taken(ArrowSchema* schema, ArrowDeviceArray* array) { return spatial::from_arrow(default_stream, schema, array); }
+
+template <class Array, class Stream>
+result<geometries> all_of(Stream* given) {
     if (given->release == nullptr)
         return error{errc::invalid_argument, "from_arrow: the stream was read or released before, or taken by somebody else: ask for another one"};
-    taken_stream held{given};
+    taken_stream<Stream> held{given};
     auto* const from = held.get();
     std::vector<geometries> parts;
     for (;;) {
         ArrowSchema schema{};
-        ArrowArray rows{};
+        Array rows{};
         auto const told = [&](int code) {
             auto const* const why = from->get_last_error(from);
             return error{errc::invalid_argument, std::string{"the Arrow stream gives nothing: "} + (why != nullptr ? why : "no reason")}.with_status(code);
@@ -187,27 +205,31 @@ result<geometries> all_of(kiln_arrow_stream* given) {
             schema.release(&schema);
             return told(code);
         }
-        bool const is_end = rows.release == nullptr;
+        bool const is_end = rows_of(rows).release == nullptr;
         if (is_end && !parts.empty()) {
             schema.release(&schema);
             break;
         }
         no_rows none{schema};  // a stream without an array still says of what it has none
-        auto got = spatial::from_arrow(&schema, is_end ? &none.array : &rows);
+        auto got = is_end ? taken(&schema, &none.array) : taken(&schema, &rows);
         if (!got || is_end) return got;
         parts.push_back(*std::move(got));
     }
     if (parts.size() == 1) return parts.front();
+    if (std::ranges::any_of(parts, [](auto const& one) { return on_device(one.where()); }))
+        return error{errc::unsupported, "the Arrow stream has " + std::to_string(parts.size()) + " arrays on a device, which would be copied to be one: pass each by itself, or what "
+                                        "their library makes of them all"};
     for (auto const& one : parts)
         if (one.kind() != parts.front().kind() || one.kind() == family::mixed) return joined_by_wkb(parts);
     return joined(parts);
 }
 
-geometries from_arrow_stream(nb::handle capsule) {
-    auto* const from = capsule_pointer<kiln_arrow_stream>(capsule, "arrow_array_stream");
+template <class Array, class Stream>
+geometries from_arrow_stream(nb::handle capsule, char const* name) {
+    auto* const from = capsule_pointer<Stream>(capsule, name);
     auto got = [&] {
         without_gil const unlocked;
-        return all_of(from);
+        return all_of<Array>(from);
     }();
     return std::move(got).value();
 }
@@ -292,6 +314,7 @@ geometries on_host(geometries const& from) {
     if (from.where() == residency::host && !from.chosen()) return from;
     auto got = [&] {
         without_gil const unlocked;
+        if (on_device(from.where())) wait_sync(from.device(), default_stream);
         return from.to_host_sync(default_stream).and_then([](geometries&& there) { return there.chosen() ? there.compact() : result<geometries>{std::move(there)}; });
     }();
     return std::move(got).value();
@@ -424,7 +447,8 @@ void bind_geometries(nb::module_& m) {
         });
     m.def("geometries_from_arrow", &from_arrow_array);
     m.def("geometries_from_arrow_device", &from_arrow_device);
-    m.def("geometries_from_arrow_stream", &from_arrow_stream);
+    m.def("geometries_from_arrow_stream", [](nb::handle capsule) { return from_arrow_stream<ArrowArray, kiln_arrow_stream>(capsule, "arrow_array_stream"); });
+    m.def("geometries_from_arrow_device_stream", [](nb::handle capsule) { return from_arrow_stream<ArrowDeviceArray, kiln_arrow_device_stream>(capsule, "arrow_device_array_stream"); });
     m.def("geometries_from_wkb", &from_wkb_rows, nb::arg("rows"), nb::arg("family") = "point");
     m.def("geometries_from_wkt", &from_wkt_rows);
     m.def("geometries_from_parts", &from_parts, nb::arg("family"), nb::arg("x"), nb::arg("y"), nb::arg("offsets"), nb::arg("validity").none());

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "streams.hpp"
 
+#include "gil.hpp"
+
 #include <nanobind/stl/string.h>
 
 #include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <iterator>
 #include <list>
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace kiln::python {
@@ -128,6 +132,27 @@ void order(int device, stream_ref first, stream_ref then) {
     auto mark = device_event::make(device, event_timing::off).value();
     mark.record(first).value();
     mark.hold(then).value();
+}
+
+void wait_sync(int device, stream_ref on) {
+    using clock = std::chrono::steady_clock;
+    if (waits_are_forbidden != 0) return;
+    auto mark = device_event::make(device, event_timing::off);
+    if (!mark || !mark->record(on)) return;
+    auto const begun = clock::now();
+    for (auto looked = begun;;) {
+        auto const ran = mark->reached();
+        if (!ran || *ran) return;
+        auto const now = clock::now();
+        if (now - looked > std::chrono::milliseconds{100}) {
+            looked = now;
+            with_gil const locked;
+            if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        }
+        // Late by a sixteenth of what it takes, and by a millisecond at most.
+        if (now - begun < std::chrono::microseconds{300}) std::this_thread::yield();
+        else std::this_thread::sleep_for(std::min<clock::duration>((now - begun) / 16, std::chrono::milliseconds{1}));
+    }
 }
 
 call_stream::call_stream(nb::handle asked, std::span<array const* const> arrays) {

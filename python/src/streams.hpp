@@ -16,6 +16,11 @@ inline stream_ref const default_stream{reinterpret_cast<CUstream_st*>(static_cas
 // What was queued on `first` before this comes before what is queued on `then` after it.
 void order(int device, stream_ref first, stream_ref then);
 
+// Waits until what is queued on `on` has run, without the interpreter's lock, which the caller has not either: KeyboardInterrupt comes out of it, and
+// the work goes on. What goes wrong is left to whoever waits for it then. Within kiln.no_sync() it returns at once, for the same reason.
+void wait_sync(int device, stream_ref on);
+inline thread_local int waits_are_forbidden = 0;  // by so many scopes of this thread
+
 // From the first use of a GPU on: a child that is forked later cannot use it.
 void note_gpu_use() noexcept;
 

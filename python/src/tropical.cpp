@@ -5,6 +5,7 @@
 #include "device_array.hpp"
 #include "gil.hpp"
 #include "module.hpp"
+#include "streams.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -237,6 +238,7 @@ result<void> run_there(int device, std::initializer_list<operand> all, Work work
         ++at;
     }
     if (auto done = work(std::optional{default_stream}); !done) return done;
+    wait_sync(device, default_stream);
     at = visits.begin();
     for (auto const& o : all) {
         if (o.out != nullptr)

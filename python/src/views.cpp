@@ -2,6 +2,7 @@
 // What happened and what there is: status, events, devices, where operations run.
 #include "gil.hpp"
 #include "module.hpp"
+#include "streams.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -84,10 +85,14 @@ template <class Scope>
 struct block {
     std::unique_ptr<Scope> now;
 
-    void enter() { now = std::make_unique<Scope>(); }
+    void enter() {
+        now = std::make_unique<Scope>();
+        if constexpr (std::is_same_v<Scope, no_sync>) ++waits_are_forbidden;
+    }
     // What was tried inside is told, unless something else is on its way out already.
     void exit(nb::handle thrown) {
         auto const scope = std::exchange(now, nullptr);
+        if constexpr (std::is_same_v<Scope, no_sync>) waits_are_forbidden -= scope != nullptr ? 1 : 0;
         if (scope != nullptr && thrown.is_none()) scope->check().value();
     }
 };

@@ -5,18 +5,19 @@ command line and bundles, and no CUDA library before one is needed. scripts/whee
 import os
 import subprocess
 import sys
+from typing import Any
 
 import kiln
 
 HOME = os.path.dirname(kiln.__file__)
 
 
-def mapped():
+def mapped() -> Any:
     with open("/proc/self/maps") as file:
         return {line.split()[-1] for line in file if "/" in line}
 
 
-def check(what, right):
+def check(what: Any, right: Any) -> None:
     if not right:
         raise SystemExit(f"check_installed: {what}")
 

@@ -6,17 +6,27 @@ import pathlib
 import shutil
 import subprocess
 import sys
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+if TYPE_CHECKING:
+    import kiln
+
+
+class Run(Protocol):
+    """A program in an interpreter of its own."""
+
+    def __call__(self, text: str, *arguments: str, check: bool = True, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]: ...
+
 
 @pytest.fixture(autouse=True, scope="session")
-def own_cache(tmp_path_factory):
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["KILN_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(scope="session")
-def gpu():
+def gpu() -> dict[str, Any]:
     import kiln
 
     try:
@@ -26,10 +36,10 @@ def gpu():
 
 
 @pytest.fixture
-def python(tmp_path):
+def python(tmp_path: pathlib.Path) -> Run:
     """Runs a program in a fresh interpreter: python("print(1)") -> CompletedProcess."""
 
-    def run(text, *arguments, check=True, timeout=120, **environment):
+    def run(text: str, *arguments: str, check: bool = True, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run([sys.executable, "-c", text, *arguments], capture_output=True, text=True, timeout=timeout,
                               env={**os.environ, "KILN_CACHE_DIR": str(tmp_path / "cache"), **environment}, cwd=tmp_path)
         if check:
@@ -40,7 +50,7 @@ def python(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def fake_driver(tmp_path_factory):
+def fake_driver(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The first line of a program that has GPUs which do nothing."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
@@ -56,7 +66,7 @@ SAXPY = r"""extern "C" __global__ void saxpy(int n, float a, const float* x, flo
 
 
 @pytest.fixture
-def saxpy():
+def saxpy() -> "kiln.Unit":
     import kiln
 
     return kiln.Unit("saxpy", SAXPY)

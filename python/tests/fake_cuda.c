@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { OK = 0, INVALID_VALUE = 1, INVALID_HANDLE = 400, NOT_READY = 600 };
+enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_HANDLE = 400, NOT_READY = 600 };
 typedef uintptr_t any;
 
 static void note(char const* what, any a, any b) {
@@ -71,7 +72,10 @@ int cuStreamCreate(any* out, unsigned flags) {
     return *out = (any)(first_stream + streams++), OK;
 }
 int cuStreamDestroy_v2(any stream) { return gone[stream - first_stream] = 1, OK; }
-int cuStreamSynchronize(any stream) { return known(stream) ? OK : INVALID_HANDLE; }
+static void idle(void) {
+    while (getenv("KILN_FAKE_CUDA_BUSY") != NULL) usleep(1000);
+}
+int cuStreamSynchronize(any stream) { return idle(), known(stream) ? OK : INVALID_HANDLE; }
 int cuStreamQuery(any stream) { return known(stream) ? OK : INVALID_HANDLE; }
 int cuStreamWaitEvent(any stream, any event, unsigned flags) { return note("wait", stream, event), known(stream) ? OK : INVALID_HANDLE; }
 
@@ -80,13 +84,13 @@ int cuEventCreate(any* out, unsigned flags) { return *out = ++events, OK; }
 int cuEventDestroy_v2(any event) { return OK; }
 int cuEventRecord(any event, any stream) { return note("record", stream, event), known(stream) ? OK : INVALID_HANDLE; }
 int cuEventQuery(any event) { return getenv("KILN_FAKE_CUDA_BUSY") != NULL ? NOT_READY : OK; }
-int cuEventSynchronize(any event) { return OK; }
+int cuEventSynchronize(any event) { return idle(), OK; }
 int cuEventElapsedTime(float* out, any a, any b) { return *out = 0, OK; }
 
-int cuMemAlloc_v2(any* out, size_t bytes) { return *out = (any)calloc(1, bytes), OK; }
+int cuMemAlloc_v2(any* out, size_t bytes) { return (*out = (any)calloc(1, bytes)) != 0 ? OK : OUT_OF_MEMORY; }
 int cuMemFree_v2(any at) { return free((void*)at), OK; }
 int cuMemAllocManaged(any* out, size_t bytes, unsigned flags) { return cuMemAlloc_v2(out, bytes); }
-int cuMemHostAlloc(void** out, size_t bytes, unsigned flags) { return *out = calloc(1, bytes), OK; }
+int cuMemHostAlloc(void** out, size_t bytes, unsigned flags) { return (*out = calloc(1, bytes)) != NULL ? OK : OUT_OF_MEMORY; }
 int cuMemFreeHost(void* at) { return free(at), OK; }
 int cuMemGetInfo_v2(size_t* left, size_t* all) {
     char const* const said = getenv("KILN_FAKE_CUDA_FREE");

@@ -6,12 +6,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from typing import Any
 
 import kiln
 import numpy
 
 
-def each(call, n=2000, rounds=7):
+def each(call: Callable[[], object], n: int = 2000, rounds: int = 7) -> str:
     for _ in range(50):
         call()
     best = []
@@ -65,7 +67,7 @@ try:
     else:
         raise ModuleNotFoundError("under none of its names")
 
-    def add(a, b):
+    def add(a: Any, b: Any) -> Any:
         return a + b
 
     begin = numpy.array([0], dtype=numpy.int32)

@@ -5,6 +5,7 @@ without a GPU, so that these run everywhere."""
 import pathlib
 
 import pytest
+from conftest import Run
 
 BEGIN = '''
 import kiln, numpy, re, sys
@@ -91,6 +92,9 @@ ROWS = {
     "a word is missing": 'a = Array(); del a.__cuda_array_interface__["data"]\nraises(kiln.InvalidArgument, "its __cuda_array_interface__ has no \'data\'", scan, a, out=y)',
     "no capsule": 'class D:\n    def __dlpack__(self, **_): return 5\n    def __dlpack_device__(self): return (2, 0)\nraises(kiln.InvalidArgument, r"x: its __dlpack__\\(\\) gave no DLPack capsule", scan, D(), out=y)',
     "no device": 'class E:\n    def __dlpack__(self, **_): return 5\n    def __dlpack_device__(self): return "x"\nraises(TypeError, "x says nothing that makes sense of itself by __dlpack_device__", scan, E(), out=y)',
+    "not handed out": 'class N:\n    def __dlpack__(self, **_): raise BufferError("it has nulls")\n    def __dlpack_device__(self): return (2, 0)\nraises(kiln.InvalidArgument, r"x cannot be taken by DLPack, its __dlpack__\\(\\) says: it has nulls; pass", scan, N(), out=y)',
+    "a device that is not told": 'class M:\n    def __dlpack__(self, **_): return 5\n    def __dlpack_device__(self): raise TypeError("no arrays with nulls")\nraises(kiln.InvalidArgument, r"x cannot be taken by DLPack, its __dlpack_device__\\(\\) says: no arrays with nulls", scan, M(), out=y)\nclass O:\n    def __dlpack__(self, **_): return 5\nraises(kiln.InvalidArgument, "no attribute .__dlpack_device__.", scan, O(), out=y)',
+    "whatever else a library raises": 'class P:\n    def __dlpack__(self, **_): raise RuntimeError("out of luck")\n    def __dlpack_device__(self): return (2, 0)\nraises(RuntimeError, "^out of luck$", scan, P(), out=y)',
     "too small": 'raises(kiln.InvalidArgument, "out has room for 10 items, 100 are needed", scan, x, out=Array(10))',
     "read only": 'raises(kiln.InvalidArgument, "out cannot be written to", scan, x, out=Array(read_only=True))',
     "overlapping": 'raises(kiln.InvalidArgument, "out and x overlap", scan, x, out=Array(pointer=x.at + 4))',
@@ -152,7 +156,7 @@ ROWS = {
 KERNEL = "unit = kiln.Unit('k', 'extern \"C\" __global__ void k__488(int n, const int* x, int* y) {}')\nk = unit.kernel('k__488')\n"
 
 
-def test_every_row(fake_driver, python):
+def test_every_row(fake_driver: str, python: Run) -> None:
     text = fake_driver + BEGIN + KERNEL + "typed = unit.kernel('k__488', types='int n, const int* __restrict__ x, int* y')\nfailed = []\n"
     text += "import traceback\n" + "".join(f"try: exec({body!r})\nexcept BaseException: failed.append({name!r}); print({name!r}); traceback.print_exc()\n" for name, body in ROWS.items())
     text += "print('failed:', failed); assert not failed"
@@ -160,14 +164,14 @@ def test_every_row(fake_driver, python):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_gpu_that_is_not_there(python):
+def test_gpu_that_is_not_there(python: Run) -> None:
     if pathlib.Path("/dev/nvidiactl").exists():
         pytest.skip("there is a GPU")
     python("import kiln, numpy\ndef wanted():\n    with kiln.execution('gpu'): kiln.inclusive_scan(numpy.zeros(3, 'i4'))\nfor call in (lambda: kiln.inclusive_scan(numpy.zeros(3, 'i4'), 'a + b + 1'), wanted, lambda: kiln.Unit('k', '__global__ void k() {}').kernel('k'), kiln.devices):\n"
            "    try: call()\n    except kiln.NoDevice as why: assert 'driver' in str(why), why\n    else: raise AssertionError(call)")
 
 
-def test_streams_are_joined_both_ways(fake_driver, python, tmp_path):
+def test_streams_are_joined_both_ways(fake_driver: str, python: Run, tmp_path: pathlib.Path) -> None:
     log = tmp_path / "log"
     python(fake_driver + BEGIN + "import os\nos.environ['KILN_FAKE_CUDA_LOG'] = sys.argv[1]\nscan(Array(stream=2), out=Array(stream=1), stream=0)\n", str(log))
     lines = [line.split() for line in log.read_text().splitlines()]
@@ -177,7 +181,7 @@ def test_streams_are_joined_both_ways(fake_driver, python, tmp_path):
     assert "record" in kinds[launch:] and "wait" in kinds[launch:], "and the other stream for the launch"
 
 
-def test_a_kernel_joins_the_streams_of_all_its_arrays(fake_driver, python, tmp_path):
+def test_a_kernel_joins_the_streams_of_all_its_arrays(fake_driver: str, python: Run, tmp_path: pathlib.Path) -> None:
     log = tmp_path / "log"
     python(fake_driver + BEGIN + KERNEL +
            "import os\nos.environ['KILN_FAKE_CUDA_LOG'] = sys.argv[1]\nk(1, 32, (1, Array(stream=1), Array(stream=2)))\n", str(log))
@@ -187,7 +191,7 @@ def test_a_kernel_joins_the_streams_of_all_its_arrays(fake_driver, python, tmp_p
     assert "record" in kinds[launch:] and "wait" in kinds[launch:], "and that stream for the launch"
 
 
-def test_numbers_become_what_the_parameter_is(fake_driver, python, tmp_path):
+def test_numbers_become_what_the_parameter_is(fake_driver: str, python: Run, tmp_path: pathlib.Path) -> None:
     log = tmp_path / "log"
     python(fake_driver + BEGIN + KERNEL + """import os, pickle, struct
 halves = kiln.Unit('halves', 'extern "C" __global__ void k__288(unsigned short n, const int* x, int* y) {}')
@@ -203,7 +207,7 @@ for call, value in ((k, 2), (number, 2), (number, 2.5), (number, numpy.float32(2
     assert [int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("first")] == [2, *as_float, 0x3C00, 0x3F80]
 
 
-def test_a_kernel_is_pickled_as_how_it_was_made(fake_driver, python):
+def test_a_kernel_is_pickled_as_how_it_was_made(fake_driver: str, python: Run) -> None:
     python(fake_driver + BEGIN + KERNEL + """import pickle
 again = pickle.loads(pickle.dumps(k))
 assert (again.name, again.device, again.parameter_sizes) == ('k__488', 0, [4, 8, 8])
@@ -211,12 +215,12 @@ raises(TypeError, 'one that Unit.kernel', pickle.dumps, unit.get().kernel('k__48
 """)
 
 
-def test_what_tells_no_stream_is_asked_to_order_its_work(fake_driver, python):
+def test_what_tells_no_stream_is_asked_to_order_its_work(fake_driver: str, python: Run) -> None:
     """By DLPack; an array interface before version 3 would leave out what its library has still to do."""
     python(fake_driver + BEGIN + "old = Old()\nscan(old, out=y)\nassert old.asked == [1], old.asked\n")
 
 
-def test_an_older_torchs_own_stream_is_used(fake_driver, python, tmp_path):
+def test_an_older_torchs_own_stream_is_used(fake_driver: str, python: Run, tmp_path: pathlib.Path) -> None:
     """Before it had the exchange functions: its current stream, nothing before and nothing after."""
     log = tmp_path / "log"
     python(fake_driver + BEGIN + """import os, types
@@ -236,11 +240,11 @@ raises(kiln.InvalidArgument, 'x requires a gradient', scan, x, out=y)
     assert [line[:2] for line in lines if line[0] != "first"] == [["launch", "2"]]
 
 
-def test_an_array_lives_until_what_reads_it_has_run(fake_driver, python):
+def test_an_array_lives_until_what_reads_it_has_run(fake_driver: str, python: Run) -> None:
     """Of a library that would give its memory to others as soon as nobody has it."""
     python(fake_driver + BEGIN + """import os, weakref
-os.environ['KILN_FAKE_CUDA_BUSY'] = '1'
 lent = Lent()
+os.environ['KILN_FAKE_CUDA_BUSY'] = '1'
 seen = weakref.ref(lent)
 scan(lent, out=y)
 del lent

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from typing import Any
 
 import pytest
 
@@ -14,14 +15,14 @@ FORM = "KILN_NEEDED_" + "N" * 88
 
 
 @pytest.fixture
-def library(tmp_path):
+def library(tmp_path: pathlib.Path) -> Any:
     """A library that needs those of these names."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None or not shutil.which("readelf"):
         pytest.skip("no C compiler here")
     (tmp_path / "empty.c").write_text("")
 
-    def make(*needed):
+    def make(*needed: Any) -> Any:
         parts = []
         for number, name in enumerate(needed):
             parts.append(tmp_path / f"part{number}.so")
@@ -33,11 +34,11 @@ def library(tmp_path):
 
 
 @pytest.fixture
-def said(tmp_path):
+def said(tmp_path: pathlib.Path) -> Any:
     if not CHECK.exists():
         pytest.skip("check_wheel.py is not here")
 
-    def run(files):
+    def run(files: Any) -> Any:
         wheel = tmp_path / "kiln_gpu-1.2.3-cp312-abi3-manylinux_2_28_x86_64.whl"
         whole = {name: name.encode() for name in ("kiln/py.typed", "kiln/__init__.pyi", "kiln/_kiln.pyi", "kiln/_kiln.abi3.so", "kiln/lib/libkiln.so.0",
                                                   "kiln/libexec/kiln/kiln-worker", "kiln/bin/kiln")}
@@ -54,23 +55,23 @@ def said(tmp_path):
     return run
 
 
-def test_a_wheel_with_all_its_parts_is_right(said):
+def test_a_wheel_with_all_its_parts_is_right(said: Any) -> None:
     assert said({}) == [] or sys.version_info < (3, 12)
 
 
-def test_a_part_that_is_missing(said):
+def test_a_part_that_is_missing(said: Any) -> None:
     assert "kiln/bin/kiln is not in it" in said({"kiln/bin/kiln": None})
 
 
-def test_a_file_twice(said):
+def test_a_file_twice(said: Any) -> None:
     assert "twice: kiln/a, kiln/b" in said({"kiln/a": b"same", "kiln/b": b"same"})
 
 
-def test_a_library_that_not_every_machine_has(said, library):
+def test_a_library_that_not_every_machine_has(said: Any, library: Any) -> None:
     assert "needs libfoo.so.1" in said({"kiln/lib/more.so": library("libc.so.6", "libfoo.so.1")})
 
 
-def test_a_form_needs_what_is_written_into_it(said, library):
+def test_a_form_needs_what_is_written_into_it(said: Any, library: Any) -> None:
     """It is looked at as all others are, whatever its name."""
     form = library(FORM)
     assert not any(FORM in what for what in said({"kiln/lib/kiln/intercept/bridge.so": form}))

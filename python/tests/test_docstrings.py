@@ -3,6 +3,8 @@
 
 import doctest
 import inspect
+import pathlib
+from typing import Any
 
 import kiln
 import numpy
@@ -20,14 +22,14 @@ PUBLIC["tropical.product"] = kiln.tropical.product
 FUNCTIONS = sorted(name for name, value in PUBLIC.items() if inspect.isfunction(value))
 
 
-def test_everything_public_is_described():
+def test_everything_public_is_described() -> None:
     assert [name for name, value in sorted(PUBLIC.items()) if not (inspect.getdoc(value) or "").strip()] == []
     assert len(FUNCTIONS) > 70
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_the_example_is_true(name, request, tmp_path, monkeypatch):
-    text = inspect.getdoc(PUBLIC[name])
+def test_the_example_is_true(name: Any, request: pytest.FixtureRequest, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = inspect.getdoc(PUBLIC[name]) or ""
     test = doctest.DocTestParser().get_doctest(text, dict(NAMES), name, None, None)
     assert test.examples, f"{name} has no example"
     if "Before Kiln is used:" in text:
@@ -37,6 +39,6 @@ def test_the_example_is_true(name, request, tmp_path, monkeypatch):
     if "With shapely:" in text:
         pytest.importorskip("shapely")
     monkeypatch.chdir(tmp_path)
-    said = []
+    said: list[str] = []
     doctest.DocTestRunner().run(test, out=said.append)
     assert not said, "".join(said)

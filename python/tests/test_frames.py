@@ -2,11 +2,15 @@
 """Frames, columns and keys as people of pandas and GeoPandas have them."""
 
 import json
+import pathlib
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import kiln
 import numpy
 import pytest
+from conftest import Run
 from kiln import spatial
 
 SQUARES = ["POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))", "POLYGON ((2 0, 4 0, 4 2, 2 2, 2 0))", "POLYGON ((4 0, 6 0, 6 2, 4 2, 4 0))", "POLYGON ((9 9, 10 9, 10 10, 9 10, 9 9))"]
@@ -16,7 +20,7 @@ SQUARES = ["POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))", "POLYGON ((2 0, 4 0, 4 2, 2 2,
 
 
 @pytest.mark.parametrize("type", ["i1", "u1", "i2", "i4", "u4", "i8", "u8", ">i8"])
-def test_keys_are_integers_of_any_kind(type):
+def test_keys_are_integers_of_any_kind(type: Any) -> None:
     key = numpy.array([0, 1, 1, 7], type)
     assert spatial.area(spatial.dissolve(SQUARES, key, 2)).tolist() == [4, 8]
     assert spatial.area(spatial.dissolve(SQUARES, numpy.repeat(key, 2)[::2], 2)).tolist() == [4, 8]
@@ -24,7 +28,7 @@ def test_keys_are_integers_of_any_kind(type):
     assert spatial.gather(SQUARES, numpy.array([3, 0], type)).to_wkt_sync() == [SQUARES[3], SQUARES[0]]
 
 
-def test_numbers_beyond_int32_are_no_keys():
+def test_numbers_beyond_int32_are_no_keys() -> None:
     assert spatial.area(spatial.dissolve(SQUARES, numpy.array([1 << 32, 0, -(1 << 40), (1 << 32) + 1]), 2)).tolist() == [4, 0]
     assert spatial.area(spatial.dissolve(SQUARES, [0, 0, 1, 5], 2)).tolist() == [8, 4]
     assert len(spatial.dissolve([], [], 2)) == 2 and len(spatial.dissolve([], [])) == 0
@@ -44,14 +48,14 @@ VALUES = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_values_are_numbered(name):
+def test_values_are_numbered(name: Any) -> None:
     key, values, areas = VALUES[name]
     found = spatial.dissolve(SQUARES, key)
     assert list(found.key) == values and len(found) == len(found.rows) == len(values)
     assert spatial.area(found.rows).tolist() == areas
 
 
-def test_columns_are_keys():
+def test_columns_are_keys() -> None:
     pandas, geopandas = pytest.importorskip("pandas"), pytest.importorskip("geopandas")
     frame = geopandas.GeoDataFrame({"state": ["ut", "co", "co", None], "n": pandas.array([5, 1 << 40, None, 5], dtype="Int64"),
                                     "c": pandas.Categorical(["b", "a", "a", None], categories=["z", "a", "b"]), "s": pandas.array(["x", "y", None, "y"], dtype="string"),
@@ -79,10 +83,10 @@ def test_columns_are_keys():
     with pytest.raises(kiln.InvalidArgument, match="which has missing values"):
         spatial.gather(frame, pandas.array([0, None], dtype="Int64"))
     with pytest.raises(TypeError, match="keys is a str; it must be int"):
-        spatial.dissolve(frame, frame["n"], "2")
+        spatial.dissolve(frame, frame["n"], "2")  # type: ignore[call-overload]
 
 
-def test_columns_of_arrow_are_keys():
+def test_columns_of_arrow_are_keys() -> None:
     pyarrow = pytest.importorskip("pyarrow")
     pytest.importorskip("pandas")
     numbers = pyarrow.array([1, None, 0, 1])
@@ -95,10 +99,55 @@ def test_columns_of_arrow_are_keys():
         assert dict(zip(found.key, spatial.area(found.rows).tolist())) == {"co": 8, "ut": 4}
 
 
+class Lent:
+    """Values of a library nobody knows, which raises what it is told to where somebody asks for them."""
+
+    dtype = numpy.dtype("i8")
+    shape = (4,)
+    ndim = 1
+
+    def __init__(self, kind: int = 1, **raising: Any) -> None:
+        self.kind, self.raising = kind, raising
+
+    def __len__(self) -> Any:
+        return 4
+
+    def __iter__(self) -> Any:
+        return iter([7, 3, 7, 7])
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        return numpy.array([7, 3, 7, 7])
+
+    def __getattribute__(self, name: Any) -> Any:
+        if name == "__cuda_array_interface__":
+            raise object.__getattribute__(self, "raising").get("interface", AttributeError)(name)
+        return object.__getattribute__(self, name)
+
+    def __dlpack_device__(self) -> Any:
+        if "device" in self.raising:
+            raise self.raising["device"]("no arrays with nulls")
+        return (self.kind, 0)
+
+    def __dlpack__(self, **how: Any) -> Any:
+        return numpy.array([7, 3, 7, 7]).__dlpack__(**how)
+
+
+def test_values_of_the_host_are_keys_whatever_library_has_them() -> None:
+    for key in (Lent(), Lent(3), Lent(device=TypeError), Lent(device=RuntimeError)):
+        found = spatial.dissolve(SQUARES, key)
+        assert (list(found.key), spatial.area(found.rows).tolist()) == ([3, 7], [4, 9])
+
+
+def test_values_on_a_device_are_not_numbered() -> None:
+    for key in (Lent(2), Lent(13), Lent(device=TypeError, interface=NotImplementedError)):
+        with pytest.raises(kiln.InvalidArgument, match="key is on a device"):
+            spatial.dissolve(SQUARES, key)
+
+
 # ---- Frames ----
 
 
-def test_frames_without_geometries_say_what_to_do():
+def test_frames_without_geometries_say_what_to_do() -> None:
     pandas, geopandas, shapely = pytest.importorskip("pandas"), pytest.importorskip("geopandas"), pytest.importorskip("shapely")
     for frame, words in ((pandas.DataFrame({"lon": [1.0], "lat": [2.0]}), r"a DataFrame has no geometry column \(its columns are lon, lat\): make a GeoDataFrame of it, geopandas.GeoDataFrame\(df"),
                          (geopandas.GeoDataFrame({"a": [1]}), "no active geometry column: choose one with set_geometry"),
@@ -110,7 +159,7 @@ def test_frames_without_geometries_say_what_to_do():
     assert len(spatial.geometries(plain)) == 2
 
 
-def test_columns_of_rows():
+def test_columns_of_rows() -> None:
     pandas, shapely = pytest.importorskip("pandas"), pytest.importorskip("shapely")
     shapes = shapely.from_wkt(SQUARES)
     for column in (pandas.Series(SQUARES), pandas.Series(SQUARES, dtype=object), pandas.Series(shapes), pandas.Series(shapely.to_wkb(shapes)),
@@ -121,7 +170,7 @@ def test_columns_of_rows():
         spatial.geometries(pandas.Series([1, 2]))
 
 
-def test_tables_are_told_from_columns():
+def test_tables_are_told_from_columns() -> None:
     pyarrow = pytest.importorskip("pyarrow")
     table = pyarrow.table({"name": ["a"], "geometry": [b"x"]})
     for given in (table, table.to_batches()[0]):
@@ -130,7 +179,7 @@ def test_tables_are_told_from_columns():
     assert len(spatial.geometries(pyarrow.table({"x": [1.0, 2.0], "y": [3.0, 4.0]}))) == 2
 
 
-def test_collections_say_what_to_do():
+def test_collections_say_what_to_do() -> None:
     shapely, geopandas = pytest.importorskip("shapely"), pytest.importorskip("geopandas")
     for rows, words in ((["POINT (1 1)", "GEOMETRYCOLLECTION (POINT (0 0))"], r"row 1 is a GeometryCollection, and rows are .* series.explode\(\)"),
                         (["GEOMETRYCOLLECTION EMPTY", "GEOMETRYCOLLECTION (POINT (0 0), LINESTRING (0 0, 1 1))"], "row 0 is a GeometryCollection, as are 1 others")):
@@ -145,14 +194,14 @@ def test_collections_say_what_to_do():
 # ---- Coordinates that are dropped ----
 
 
-def told(call):
+def told(call: Any) -> Any:
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         call()
     return [(one.category, str(one.message), one.filename) for one in heard]
 
 
-def test_heights_are_dropped_with_a_warning():
+def test_heights_are_dropped_with_a_warning() -> None:
     shapely = pytest.importorskip("shapely")
     flat, high = shapely.from_wkt(["POINT (1 2)", "POINT Z (1 2 3)"])
     for call in (lambda: spatial.geometries([flat, high]), lambda: spatial.geometries(high), lambda: spatial.join([high], [flat]), lambda: spatial.area([flat, high, None])):
@@ -166,7 +215,7 @@ def test_heights_are_dropped_with_a_warning():
             spatial.area([high])
 
 
-def test_measures_are_dropped_with_a_warning():
+def test_measures_are_dropped_with_a_warning() -> None:
     shapely = pytest.importorskip("shapely")
     if not hasattr(shapely, "has_m") or shapely.geos_version < (3, 12, 0):
         pytest.skip("this shapely does not tell")
@@ -174,20 +223,20 @@ def test_measures_are_dropped_with_a_warning():
     assert "rows have Z and M coordinates" in told(lambda: spatial.geometries(shapely.from_wkt(["POINT ZM (1 2 3 4)", "LINESTRING (0 0, 1 1)"])))[0][1]
 
 
-def test_a_place_says_it_once(python):
+def test_a_place_says_it_once(python: Run) -> None:
     pytest.importorskip("shapely")
     done = python("import shapely\nfrom kiln import spatial\nfor _ in range(3):\n    spatial.area([shapely.Point(1, 2, 3)])\n")
     assert done.stderr.count("CoordinatesDropped") == 1 and done.stderr.startswith("<string>:4: ")
 
 
-def test_heights_of_a_file_are_dropped_with_a_warning(tmp_path):
+def test_heights_of_a_file_are_dropped_with_a_warning(tmp_path: pathlib.Path) -> None:
     for height in ([], [7.0]):
         file = tmp_path / f"{len(height)}.geojson"
         file.write_text(json.dumps({"type": "Point", "coordinates": [1.0, 2.0, *height]}))
         assert [category for category, _, _ in told(lambda: spatial.read_file(file))] == [spatial.CoordinatesDropped] * len(height)
 
 
-def test_heights_of_arrow_are_refused():
+def test_heights_of_arrow_are_refused() -> None:
     pytest.importorskip("pyarrow")
     geopandas = pytest.importorskip("geopandas")
     for rows in (["POINT Z (1 2 3)"], ["LINESTRING Z (0 0 0, 1 1 1)"]):
@@ -197,7 +246,7 @@ def test_heights_of_arrow_are_refused():
                 spatial.geometries(series.to_arrow(geometry_encoding="geoarrow", interleaved=interleaved))
 
 
-def test_coordinates_are_columns():
+def test_coordinates_are_columns() -> None:
     pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     frame = pandas.DataFrame({"x": [1.0, 3.0], "y": [1.0, 1.0]})
     xs = [frame["x"], frame["x"].astype("Float64"), pyarrow.array(frame["x"]), pyarrow.chunked_array([[1.0], [3.0]]), pandas.Series(pyarrow.array([1.0, 3.0]), dtype=pandas.ArrowDtype(pyarrow.float64()))]
@@ -214,7 +263,7 @@ def test_coordinates_are_columns():
 # ---- What becomes of results ----
 
 
-def test_results_are_kept_copied_and_sent():
+def test_results_are_kept_copied_and_sent() -> None:
     import copy
     import pickle
     import weakref
@@ -224,7 +273,8 @@ def test_results_are_kept_copied_and_sent():
     array = rows.parts()["x"]
     for one in (rows, index, unit, array, pairs):
         assert weakref.ref(one)() is one
-    for again in (copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
+    ways: tuple[Callable[[Any], Any], ...] = (copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x)))
+    for again in ways:
         assert again(rows).to_wkt_sync() == rows.to_wkt_sync()
         assert again(pairs).left.tolist() == pairs.left.tolist()
         assert again(parts).rows.to_wkt_sync() == parts.rows.to_wkt_sync()
@@ -240,7 +290,7 @@ def test_results_are_kept_copied_and_sent():
             array.first(n)
 
 
-ODD = {
+ODD: dict[str, Callable[[], Any]] = {
     "a dict holds no rows: pass shapely.geometry.shape": lambda: spatial.geometries({"type": "Point", "coordinates": [1, 2]}),
     "row 0 is a dict: .* shapely.geometry.shape": lambda: spatial.geometries([{"type": "Point", "coordinates": [1, 2]}]),
     "an array of 2 dimensions holds no rows": lambda: spatial.geometries(numpy.zeros((3, 2))),
@@ -251,19 +301,19 @@ ODD = {
     "key is a dict; it is a value per row": lambda: spatial.dissolve(SQUARES, {"a": 1}),
     "key is a function; it is a value per row": lambda: spatial.dissolve(SQUARES, lambda row: row),
     "keep is of int64; it must be of bool or uint8: pass keep != 0": lambda: spatial.filter_sync(SQUARES, numpy.array([1, 0, 0, 1])),
-    "box is a int": lambda: spatial.clip_by_rect(SQUARES, 5),
-    "take is a int; it is a function": lambda: spatial.join_in_chunks(SQUARES, SQUARES, 5),
-    "events: kind is a NoneType": lambda: kiln.events(None),
+    "box is a int": lambda: spatial.clip_by_rect(SQUARES, 5),  # type: ignore[arg-type]
+    "take is a int; it is a function": lambda: spatial.join_in_chunks(SQUARES, SQUARES, 5),  # type: ignore[arg-type]
+    "events: kind is a NoneType": lambda: kiln.events(None),  # type: ignore[arg-type]
 }
 
 
 @pytest.mark.parametrize("words", ODD)
-def test_odd_arguments_are_told_in_words(words):
+def test_odd_arguments_are_told_in_words(words: Any) -> None:
     with pytest.raises((TypeError, kiln.InvalidArgument, kiln.Unsupported), match=words):
         ODD[words]()
 
 
-def test_flags_are_columns():
+def test_flags_are_columns() -> None:
     pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     keep = [True, False, False, True]
     for given in (keep, tuple(keep), numpy.array(keep), pandas.Series(keep), pandas.array(keep, dtype="boolean"), pyarrow.array(keep), pandas.Series(keep, dtype=pandas.ArrowDtype(pyarrow.bool_()))):
@@ -273,7 +323,7 @@ def test_flags_are_columns():
         spatial.filter_sync(SQUARES, pandas.array([True, None, True, True], dtype="boolean"))
 
 
-def test_columns_of_arrow_are_rows():
+def test_columns_of_arrow_are_rows() -> None:
     pandas, pyarrow, shapely = pytest.importorskip("pandas"), pytest.importorskip("pyarrow"), pytest.importorskip("shapely")
     bytes_ = list(shapely.to_wkb(shapely.from_wkt(SQUARES)))
     for rows, type in ((SQUARES, pyarrow.string()), (SQUARES, pyarrow.large_string()), (bytes_, pyarrow.binary()), (bytes_, pyarrow.large_binary())):
@@ -282,14 +332,14 @@ def test_columns_of_arrow_are_rows():
             assert spatial.area(given).tolist()[:4] == [4, 4, 4, 1] and spatial.geometries(given).is_missing_sync() == [False] * 4 + [True], type
 
 
-def test_missing_rows_of_shapely_are_pandas_too():
+def test_missing_rows_of_shapely_are_pandas_too() -> None:
     shapely = pytest.importorskip("shapely")
     assert spatial.geometries([shapely.Point(1, 2), float("nan"), None]).is_missing_sync() == [False, True, True]
     with pytest.raises(TypeError, match="row 1 is a str among shapely geometries"):
         spatial.geometries([shapely.Point(1, 2), "POINT (1 2)"])
 
 
-def test_tables_without_rows_have_columns():
+def test_tables_without_rows_have_columns() -> None:
     pytest.importorskip("pandas")
     pyarrow = pytest.importorskip("pyarrow")
     kiln.Unit("seen", 'extern "C" __global__ void seen() {}').artifact("sm_90")

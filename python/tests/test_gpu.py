@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything that needs a GPU: arrays of torch, CuPy, JAX and NumPy through every primitive, beside NumPy."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy
 import pytest
 
@@ -11,30 +14,30 @@ pytestmark = pytest.mark.usefixtures("gpu")
 CAP = kiln.op("a + b > s ? s : a + b", s=numpy.int32(100))
 
 
-def torch_array(x):
+def torch_array(x: Any) -> Any:
     torch = pytest.importorskip("torch")
     return torch.from_numpy(x).cuda()
 
 
-def cupy_array(x):
+def cupy_array(x: Any) -> Any:
     return pytest.importorskip("cupy").asarray(x)
 
 
-def jax_array(x):
+def jax_array(x: Any) -> Any:
     return pytest.importorskip("jax.numpy").asarray(x)
 
 
-def on_host(x):
+def on_host(x: Any) -> Any:
     return x.cpu().numpy() if hasattr(x, "cpu") else x.get() if hasattr(x, "get") else numpy.asarray(x)
 
 
-LIBRARIES = {"torch": torch_array, "cupy": cupy_array, "jax": jax_array, "numpy": lambda x: x}
+LIBRARIES: dict[str, Callable[..., Any]] = {"torch": torch_array, "cupy": cupy_array, "jax": jax_array, "numpy": lambda x: x}
 both = pytest.mark.parametrize("library", ["torch", "cupy"])
 every = pytest.mark.parametrize("library", LIBRARIES)
 
 
 @every
-def test_scan(library):
+def test_scan(library: Any) -> None:
     host = numpy.random.default_rng(1).integers(0, 10, 100_000).astype("i4")
     x = LIBRARIES[library](host)
     assert numpy.array_equal(on_host(kiln.inclusive_scan(x)), numpy.cumsum(host, dtype="i4"))
@@ -44,7 +47,7 @@ def test_scan(library):
 
 
 @every
-def test_lambdas(library):
+def test_lambdas(library: Any) -> None:
     host = numpy.random.default_rng(9).integers(-50, 50, 10_000).astype("i4")
     x = LIBRARIES[library](host)
     assert numpy.array_equal(on_host(kiln.inclusive_scan(x, lambda a, b: a if a > b else b)), numpy.maximum.accumulate(host))
@@ -57,12 +60,12 @@ def test_lambdas(library):
     assert numpy.array_equal(on_host(halves), host / 2)
 
 
-def library_of(x):
+def library_of(x: Any) -> Any:
     return type(x).__module__.partition(".")[0].removesuffix("lib")
 
 
 @every
-def test_all_primitives(library):
+def test_all_primitives(library: Any) -> None:
     to = LIBRARIES[library]
     rng = numpy.random.default_rng(2)
     host = rng.integers(-1000, 1000, 50_001).astype("i4")
@@ -87,7 +90,7 @@ def test_all_primitives(library):
 
 
 @every
-def test_results_are_of_the_first_inputs_library(library):
+def test_results_are_of_the_first_inputs_library(library: Any) -> None:
     x = LIBRARIES[library](numpy.arange(100, dtype="i4"))
     kept, count = kiln.select(x, "a % 2 == 0")
     keys, values, runs = kiln.unique_by_key(x, x)
@@ -98,7 +101,7 @@ def test_results_are_of_the_first_inputs_library(library):
 
 @every
 @pytest.mark.parametrize("type", ["int8", "uint16", "int64", "float32", "float64"])
-def test_types(library, type):
+def test_types(library: Any, type: Any) -> None:
     if library == "jax" and type.endswith("64"):
         pytest.skip("JAX has 64 bits only where they are switched on")
     host = numpy.random.default_rng(5).integers(0, 100, 1000).astype(type)
@@ -107,7 +110,7 @@ def test_types(library, type):
     assert kiln.reduce_sync(x, "min") == host.min()
 
 
-def test_what_jax_is_still_computing_is_waited_for():
+def test_what_jax_is_still_computing_is_waited_for() -> None:
     jax = pytest.importorskip("jax")
     if all(d.platform == "cpu" for d in jax.devices()):
         pytest.skip("JAX has no GPU here")
@@ -119,7 +122,7 @@ def test_what_jax_is_still_computing_is_waited_for():
         assert on_host(kiln.inclusive_scan(x)).tolist() == list(range(1, 1001))
 
 
-def test_half_precision():
+def test_half_precision() -> None:
     torch = pytest.importorskip("torch")
     for type in (torch.float16, torch.bfloat16):
         x = torch.randint(0, 8, (100,), device="cuda").to(type)
@@ -127,7 +130,7 @@ def test_half_precision():
 
 
 @every
-def test_sizes_at_the_edge(library):
+def test_sizes_at_the_edge(library: Any) -> None:
     for n in (0, 1, 2):
         x = LIBRARIES[library](numpy.arange(n, dtype="i4"))
         assert on_host(kiln.inclusive_scan(x)).tolist() == numpy.cumsum(numpy.arange(n)).tolist()
@@ -136,7 +139,7 @@ def test_sizes_at_the_edge(library):
 
 @pytest.mark.parametrize("library", ["torch", "cupy", "jax"])
 @pytest.mark.parametrize("semiring", ["max_plus", "min_plus", "max_mul"])
-def test_tropical(library, semiring):
+def test_tropical(library: Any, semiring: Any) -> None:
     to = LIBRARIES[library]
     a, b = numpy.random.default_rng(3).random((3, 40, 50), dtype="f4"), numpy.random.default_rng(4).random((3, 50, 30), dtype="f4")
     there = kiln.tropical.product(to(a), to(b), semiring)
@@ -149,7 +152,7 @@ def test_tropical(library, semiring):
 
 
 @both
-def test_kernels(library, saxpy):
+def test_kernels(library: Any, saxpy: kiln.Unit) -> None:
     x, y = LIBRARIES[library](numpy.ones(1000, "f4")), LIBRARIES[library](numpy.full(1000, 2, "f4"))
     k = saxpy.kernel("saxpy")
     k(4, 256, (1000, 3.0, x, y))
@@ -170,7 +173,7 @@ def test_kernels(library, saxpy):
         saxpy.kernel("nosuch")
 
 
-def test_bad_arrays():
+def test_bad_arrays() -> None:
     torch = pytest.importorskip("torch")
     x = torch.arange(1000, dtype=torch.int32, device="cuda")
     scan = kiln.make_inclusive_scan("int32")
@@ -192,7 +195,7 @@ def test_bad_arrays():
         scan(jax_numpy.arange(10, dtype="int32"), out="x")
 
 
-def test_the_callers_stream_is_used():
+def test_the_callers_stream_is_used() -> None:
     torch = pytest.importorskip("torch")
     n = 1 << 24
     x = torch.zeros(n, dtype=torch.int32, device="cuda")
@@ -205,7 +208,7 @@ def test_the_callers_stream_is_used():
             assert last == numpy.int64(i * n).astype("i4")
 
 
-def test_a_stream_that_is_named_waits_for_the_arrays_own():
+def test_a_stream_that_is_named_waits_for_the_arrays_own() -> None:
     """Poisoned data: what the array's library has queued and not done is in the result, and what it queues next comes after."""
     torch = pytest.importorskip("torch")
     n = 1 << 26
@@ -224,7 +227,7 @@ def test_a_stream_that_is_named_waits_for_the_arrays_own():
         assert total == numpy.int64(5 * n).astype("i4")
 
 
-def test_an_array_may_go_right_after_the_call():
+def test_an_array_may_go_right_after_the_call() -> None:
     torch = pytest.importorskip("torch")
     n = 1 << 25
     side = torch.cuda.Stream()
@@ -239,7 +242,7 @@ def test_an_array_may_go_right_after_the_call():
 
 
 @both
-def test_capture(library):
+def test_capture(library: Any) -> None:
     module = pytest.importorskip(library)
     x = LIBRARIES[library](numpy.ones(1000, "i4"))
     y = LIBRARIES[library](numpy.zeros(1000, "i4"))
@@ -265,7 +268,7 @@ def test_capture(library):
     assert int(y[-1]) == 2000
 
 
-def test_arrays_of_our_own():
+def test_arrays_of_our_own() -> None:
     there = kiln._kiln.Array.from_host_sync(numpy.arange(6, dtype="f4").reshape(2, 3))
     for library in ("torch", "cupy"):
         module = pytest.importorskip(library)
@@ -273,7 +276,7 @@ def test_arrays_of_our_own():
         assert tuple(taken.shape) == (2, 3) and on_host(taken)[1, 2] == 5
 
 
-def test_raw_module():
+def test_raw_module() -> None:
     cupy = pytest.importorskip("cupy")
     function = kiln.RawModule(code=SAXPY).get_function("saxpy")
     x, y = cupy.ones(100, "f4"), cupy.zeros(100, "f4")
@@ -282,7 +285,7 @@ def test_raw_module():
 
 
 @pytest.mark.parametrize("type", ["i1", "u2", "i4", "u8", "f2", "f4", "f8"])
-def test_what_nobody_began_begins_at_what_changes_nothing(type):
+def test_what_nobody_began_begins_at_what_changes_nothing(type: Any) -> None:
     """As on the CPU. These once began at 0, which is less than all of the numbers here."""
     x = numpy.array([7, 3, 5], type)
     with kiln.execution("gpu"):

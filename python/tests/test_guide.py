@@ -9,17 +9,19 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from typing import Any
 
 import pytest
+from conftest import Run
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/guide/python.md"
 
 
-def blocks():
+def blocks() -> Any:
     return re.findall(r"^```python ?(\w*)\n(.*?)^```", PAGE.read_text(), re.M | re.S)
 
 
-def test_the_guide(tmp_path, python):
+def test_the_guide(tmp_path: pathlib.Path, python: Run) -> None:
     text = "\n".join(body for mark, body in blocks() if mark == "")
     assert text.count("kiln.") > 5
     python(text)
@@ -28,7 +30,7 @@ def test_the_guide(tmp_path, python):
             python(body)
 
 
-def test_the_guide_on_a_gpu(gpu, tmp_path, python):
+def test_the_guide_on_a_gpu(gpu: dict[str, Any], tmp_path: pathlib.Path, python: Run) -> None:
     pytest.importorskip("torch")
     python("\n".join(body for mark, body in blocks() if mark != "new"))
 
@@ -37,18 +39,18 @@ EXAMPLES = PAGE.parents[2] / "examples/python"
 
 
 @pytest.mark.parametrize("name", sorted(file.name for file in EXAMPLES.glob("*.py")))
-def test_the_examples(name, tmp_path):
+def test_the_examples(name: Any, tmp_path: pathlib.Path) -> None:
     """Each as a program; without a GPU they do what can be done."""
     done = subprocess.run([sys.executable, "-W", "error", EXAMPLES / name], cwd=tmp_path, env={**os.environ, "KILN_CACHE_DIR": str(tmp_path / "cache")}, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout
 
 
-def test_every_example_is_listed():
+def test_every_example_is_listed() -> None:
     assert set(re.findall(r"\| \[(\w+\.py)\]\(", (EXAMPLES / "README.md").read_text())) == {file.name for file in EXAMPLES.glob("*.py")} - {"tour.py"}
 
 
-def test_the_counties(tmp_path):
+def test_the_counties(tmp_path: pathlib.Path) -> None:
     """With counties that are squares; GeoPandas has the same one for every point."""
     geopandas, shapely = pytest.importorskip("geopandas"), pytest.importorskip("shapely")
     boxes = [shapely.box(x, y, x + 5, y + 5) for x in range(-125, -70, 5) for y in range(25, 45, 5)]
@@ -60,7 +62,7 @@ def test_the_counties(tmp_path):
     assert not words or (tmp_path / "map.png").stat().st_size > 1000
 
 
-def test_a_package_that_ships_its_kernels(tmp_path, python):
+def test_a_package_that_ships_its_kernels(tmp_path: pathlib.Path, python: Run) -> None:
     """Built, installed beside nothing else, and run with the compiler forbidden."""
     here = PAGE.parents[2] / "examples/python_package"
     there = tmp_path / "package"

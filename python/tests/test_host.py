@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Primitives of NumPy's arrays on the CPU: what a GPU gives, where there is none or it is not wanted."""
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import kiln
 import numpy
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def on_the_cpu():
+def on_the_cpu() -> Iterator[Any]:
     with kiln.execution("cpu"):
         yield
 
@@ -15,7 +18,7 @@ def on_the_cpu():
 HOST = numpy.random.default_rng(6).integers(-100, 100, 5001).astype("i4")
 
 
-def test_all():
+def test_all() -> None:
     x, values = HOST, numpy.arange(HOST.size, dtype="i4")
     ordered = numpy.sort(x)
     assert numpy.array_equal(kiln.inclusive_scan(x), numpy.cumsum(x, dtype="i4"))
@@ -36,7 +39,7 @@ def test_all():
     assert kiln.inclusive_scan(x).dtype == numpy.int32
 
 
-def test_what_nobody_began_begins_at_what_changes_nothing():
+def test_what_nobody_began_begins_at_what_changes_nothing() -> None:
     for type in ("i1", "u2", "i4", "u8", "f2", "f8"):
         x = numpy.array([7, 3, 5], type)
         assert [kiln.reduce_sync(x, op) for op in ("plus", "multiply", "min", "max")] == [15, 105, 3, 7]
@@ -45,13 +48,16 @@ def test_what_nobody_began_begins_at_what_changes_nothing():
     assert kiln.reduce_sync(numpy.array([], "i4"), "min") == 2**31 - 1
 
 
+NO_INIT_AND_ONE: tuple[dict[str, Any], ...] = ({}, {"init": 3})
+
+
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "float32", "int64"])
-def test_segments_are_reduced_as_each_would_be(dtype):
+def test_segments_are_reduced_as_each_would_be(dtype: Any) -> None:
     random = numpy.random.default_rng(1)
     x, offsets = random.integers(0, 9, 500).astype(dtype), numpy.sort(random.integers(0, 501, 80))  # some of them empty
     with kiln.execution("cpu"):
         for op in ("plus", "min", "max", "multiply"):
-            for more in ({}, {"init": 3}):
+            for more in NO_INIT_AND_ONE:
                 each = [kiln.reduce(x[a:b], op, **more)[0] for a, b in zip(offsets[:-1], offsets[1:])]
                 got = kiln.segmented_reduce(x, offsets, op, **more)
                 assert got.dtype == x.dtype and got.tolist() == each, (op, more)
@@ -59,31 +65,31 @@ def test_segments_are_reduced_as_each_would_be(dtype):
         assert kiln.segmented_reduce(x, numpy.array([7])).tolist() == []
 
 
-def test_integers_wrap_around_and_nans_lose():
+def test_integers_wrap_around_and_nans_lose() -> None:
     assert kiln.inclusive_scan(numpy.array([100, 100], "i1")).tolist() == [100, -56]
     assert kiln.reduce_sync(numpy.array([numpy.nan, 2, 1]), "max") == 2
 
 
 @pytest.mark.parametrize("n", [0, 1])
-def test_little(n):
+def test_little(n: Any) -> None:
     x = numpy.arange(n, dtype="i4") + 3
     assert kiln.inclusive_scan(x).tolist() == x.tolist() and kiln.exclusive_scan(x, init=7).tolist() == [7] * n
     assert kiln.reduce_sync(x) == x.sum() and kiln.radix_sort(x).tolist() == x.tolist()
     assert kiln.unique_by_key_sync(x).tolist() == x.tolist()
 
 
-def test_outputs_are_written_to():
+def test_outputs_are_written_to() -> None:
     out = numpy.zeros(HOST.size, "i4")
     assert kiln.inclusive_scan(HOST, out=out) is out and out[-1] == HOST.sum()
 
 
-def test_it_is_told():
+def test_it_is_told() -> None:
     kiln.inclusive_scan(HOST)
     last = [e for e in kiln.events("dispatched") if e["unit"] == "inclusive_scan"][-1]
     assert (last["target"], last["reason"]) == ("cpu", "the execution mode is cpu")
 
 
-def test_operators_of_ones_own_need_a_gpu():
+def test_operators_of_ones_own_need_a_gpu() -> None:
     for call in (lambda: kiln.inclusive_scan(HOST, "a + b + 1"), lambda: kiln.select(HOST, "a > 0"), lambda: kiln.transform(HOST, "a * 2")):
         with pytest.raises(kiln.Unsupported, match="operators of one's own are compiled for a GPU"):
             call()
@@ -136,7 +142,7 @@ REFUSED = [
 ]
 
 
-OVERLAPPING = {
+OVERLAPPING: dict[str, tuple[Callable[..., Any], str]] = {
     "inclusive_scan": (lambda x, o: kiln.inclusive_scan(x[:10], out=o), "out and x overlap"),
     "exclusive_scan": (lambda x, o: kiln.exclusive_scan(x[:10], init=3, out=o), "out and x overlap"),
     "reduce": (lambda x, o: kiln.reduce(x[:10], out=o), "out and x overlap"),
@@ -155,7 +161,7 @@ OVERLAPPING = {
 
 
 @pytest.mark.parametrize("name", OVERLAPPING)
-def test_results_do_not_lie_over_what_is_read(name):
+def test_results_do_not_lie_over_what_is_read(name: Any) -> None:
     call, words = OVERLAPPING[name]
     x = numpy.arange(100, dtype="i4")
     before = x.copy()
@@ -165,7 +171,7 @@ def test_results_do_not_lie_over_what_is_read(name):
     call(x, x[60:80])  # beside it
 
 
-def test_scans_may_be_in_place():
+def test_scans_may_be_in_place() -> None:
     for scan, expected in ((kiln.inclusive_scan, [1, 3, 6]), (kiln.exclusive_scan, [0, 1, 3])):
         x = numpy.array([1, 2, 3, 9], "i4")
         assert scan(x[:3], out=x[:3]) is not None and x.tolist() == [*expected, 9]
@@ -183,7 +189,7 @@ def test_scans_may_be_in_place():
         kiln.select(x := numpy.ones(8, "i8"), mask, count=x[2:3])
 
 
-def test_nothing_is_written_where_anything_is_wrong():
+def test_nothing_is_written_where_anything_is_wrong() -> None:
     x, out = numpy.arange(5, dtype="i4"), numpy.full(5, 7, "i4")
     for call in (lambda: kiln.select(x, x > 1, out=out, count=numpy.zeros(1, "i4")), lambda: kiln.radix_sort(x, x, out=out, values_out=numpy.zeros(4, "i4")),
                  lambda: kiln.unique_by_key(x, x, out=out, values_out=numpy.zeros(5, "i8"))):
@@ -197,26 +203,26 @@ def test_nothing_is_written_where_anything_is_wrong():
 
 
 @pytest.mark.parametrize("call, words", REFUSED, ids=[words for _, words in REFUSED])
-def test_what_a_gpu_would_not_take(call, words):
+def test_what_a_gpu_would_not_take(call: Any, words: Any) -> None:
     with pytest.raises(kiln.InvalidArgument, match=words):
         call(HOST)
 
 
 @pytest.mark.parametrize("convert, words", [(lambda x: x.astype("c16"), "complex128"), (lambda x: x.astype(">i4"), "byte order"),
                                             (lambda x: numpy.zeros(2, [("x", "f4"), ("y", "f4")]), "x has records, which 'plus' has no meaning for")])
-def test_types_that_nothing_takes(convert, words):
+def test_types_that_nothing_takes(convert: Any, words: Any) -> None:
     for call in (kiln.inclusive_scan, kiln.reduce_sync):
         with pytest.raises(kiln.Unsupported, match=words):
             call(convert(HOST))
 
 
 @pytest.mark.parametrize("call", [lambda r: kiln.merge_sort(r), lambda r: kiln.radix_sort(r), lambda r: kiln.lower_bound(r, r), lambda r: kiln.upper_bound(r, r)])
-def test_records_have_no_order_of_their_own(call):
+def test_records_have_no_order_of_their_own(call: Any) -> None:
     with pytest.raises(kiln.Error, match="records"):
         call(numpy.zeros(2, [("x", "f4"), ("y", "f4")]))
 
 
-def test_nothing_is_written_where_results_overlap():
+def test_nothing_is_written_where_results_overlap() -> None:
     keys, out = numpy.array([3, 1, 2], "i4"), numpy.full(3, 7, "i4")
     with pytest.raises(kiln.InvalidArgument):
         kiln.radix_sort(keys, keys, out=out, values_out=out)
@@ -224,12 +230,12 @@ def test_nothing_is_written_where_results_overlap():
 
 
 @pytest.mark.parametrize("init", [2, 2.0, True, numpy.int64(2), numpy.float64(2), numpy.array(2, "u1"), numpy.float16(2)])
-def test_numbers_that_a_fold_begins_with(init):
+def test_numbers_that_a_fold_begins_with(init: Any) -> None:
     for type in ("i4", "f4", "f8"):
         assert kiln.reduce(numpy.ones(3, type), init=init).tolist() == [3 + int(init)]
 
 
-def test_the_first_item_has_the_type_of_the_others():
+def test_the_first_item_has_the_type_of_the_others() -> None:
     from kiln._arrays import item_bytes
 
     for given in (3, numpy.float64(3), numpy.int8(3), numpy.float32(3)):
@@ -239,7 +245,7 @@ def test_the_first_item_has_the_type_of_the_others():
         item_bytes(numpy.int64(1 << 40), "int32")
 
 
-def test_streams_are_looked_at_here_too():
+def test_streams_are_looked_at_here_too() -> None:
     x = numpy.arange(3)
     calls = (lambda s: kiln.reduce(x, stream=s), lambda s: kiln.inclusive_scan(x, stream=s), lambda s: kiln.exclusive_scan(x, stream=s), lambda s: kiln.radix_sort(x, stream=s),
              lambda s: kiln.merge_sort(x, stream=s), lambda s: kiln.gather(x, x, stream=s), lambda s: kiln.select(x, x > 0, stream=s), lambda s: kiln.unique_by_key(x, stream=s),
@@ -251,7 +257,7 @@ def test_streams_are_looked_at_here_too():
         call(7)
 
 
-def test_a_nan_has_a_place_of_every_order():
+def test_a_nan_has_a_place_of_every_order() -> None:
     """As of `a < b`, which is never true of it."""
     items = numpy.array([1.0, 2.0, 3.0])
     for op, sorted in (("less", items), ("greater", items[::-1].copy())):
@@ -260,7 +266,7 @@ def test_a_nan_has_a_place_of_every_order():
 
 
 @pytest.mark.parametrize("type", ["i4", "f8", "u1"])
-def test_places_in_what_goes_down(type):
+def test_places_in_what_goes_down(type: Any) -> None:
     down = numpy.sort(HOST.astype(type))[::-1].copy()
     asked = numpy.unique(HOST).astype(type)
     for i, q in zip(kiln.lower_bound(down, asked, "greater"), asked):
@@ -269,7 +275,7 @@ def test_places_in_what_goes_down(type):
         assert not (q > down[:i]).any() and (i == len(down) or q > down[i])
 
 
-def test_what_is_no_array_is_named():
+def test_what_is_no_array_is_named() -> None:
     pandas = pytest.importorskip("pandas")
     with pytest.raises(TypeError, match="x is a list, not an array"):
         kiln.inclusive_scan([1])
@@ -279,7 +285,7 @@ def test_what_is_no_array_is_named():
         kiln.radix_sort([1])
 
 
-def test_classes_of_ones_own_are_arrays():
+def test_classes_of_ones_own_are_arrays() -> None:
     class Own(numpy.ndarray):
         pass
 

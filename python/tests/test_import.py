@@ -5,28 +5,31 @@ import os
 import pathlib
 import re
 
+import pytest
+from conftest import Run
 
-def test_nothing_of_cuda_is_mapped(python):
+
+def test_nothing_of_cuda_is_mapped(python: Run) -> None:
     seen = python("import kiln, sys; print(open('/proc/self/maps').read()); print('numpy' in sys.modules, 'torch' in sys.modules)").stdout
     assert "libkiln" in seen
     assert not re.search(r"libcuda|libnvrtc|nvJitLink|libnvjitlink", seen)
     assert seen.endswith("False False\n")
 
 
-def test_no_thread_and_no_file(python, tmp_path):
+def test_no_thread_and_no_file(python: Run, tmp_path: pathlib.Path) -> None:
     demand = "" if os.path.exists("/dev/nvidiactl") else ".demand()"  # with a GPU it would begin
     done = python(f"import kiln, os; u = kiln.Unit('k', 'x'); kiln.requires('me', [u]){demand}; print(len(os.listdir('/proc/self/task')))")
     assert done.stdout == "1\n"
     assert not (tmp_path / "cache").exists()
 
 
-def test_importing_takes_milliseconds(python):
+def test_importing_takes_milliseconds(python: Run) -> None:
     text = "import time; t = time.process_time(); import kiln; print(time.process_time() - t)"
     python(text)  # bytecode
     assert min(float(python(text).stdout) for _ in range(5)) < 0.04  # of the processor; 20 ms is the goal, and machines differ
 
 
-def test_the_module_exports_nothing_but_its_beginning():
+def test_the_module_exports_nothing_but_its_beginning() -> None:
     """What it exported of the C++ library was taken by torch's, where torch came second."""
     import shutil
     import subprocess
@@ -40,22 +43,22 @@ def test_the_module_exports_nothing_but_its_beginning():
     assert {line.split()[-1] for line in told.splitlines()} == {"PyInit__kiln"}
 
 
-def test_torch_may_come_second(python):
+def test_torch_may_come_second(python: Run) -> None:
     python("import importlib.util, kiln\nif importlib.util.find_spec('torch'): import torch")
 
 
-def test_every_name_that_is_listed_is_there(python):
+def test_every_name_that_is_listed_is_there(python: Run) -> None:
     python("import kiln\nfor n in kiln.__all__:\n    if n != 'torch': getattr(kiln, n)\nassert set(kiln.__all__) <= set(dir(kiln))")
 
 
-def test_type_checkers_are_told_the_same_names():
+def test_type_checkers_are_told_the_same_names() -> None:
     import kiln
 
     told = (pathlib.Path(kiln.__file__).parent / "__init__.pyi").read_text()
     assert {n for n, again in re.findall(r"(\w+) as (\w+)", told) if n == again} == {*kiln.__all__, "torch"}
 
 
-def test_a_compiler_beside_the_package_is_found(tmp_path):
+def test_a_compiler_beside_the_package_is_found(tmp_path: pathlib.Path) -> None:
     """NVRTC from pip, in a venv that was not activated: its folder is one of those that are searched."""
     import subprocess
     import sys
@@ -73,7 +76,7 @@ def test_a_compiler_beside_the_package_is_found(tmp_path):
     assert seen.stdout.strip() == str(tmp_path / "env"), seen.stderr
 
 
-def test_an_environment_of_conda_is_one_too(python, tmp_path, monkeypatch):
+def test_an_environment_of_conda_is_one_too(python: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CONDA_PREFIX", raising=False)
     (tmp_path / "conda-meta").mkdir()
     ask = f"import sys\nsys.prefix = sys.base_prefix = {str(tmp_path)!r}\nimport kiln, os\nprint(os.environ.get('CONDA_PREFIX'))"
@@ -83,12 +86,12 @@ def test_an_environment_of_conda_is_one_too(python, tmp_path, monkeypatch):
     assert python(ask, CONDA_PREFIX="").stdout == "\n"
 
 
-def test_everything_can_be_looked_at(python):
+def test_everything_can_be_looked_at(python: Run) -> None:
     """With torch installed or not."""
     python("import inspect, sys\nsys.modules['torch'] = None\nfrom kiln import *\nimport kiln\nassert not hasattr(kiln, 'torch')\ninspect.getmembers(kiln)\nassert callable(inclusive_scan)")
 
 
-def test_none_takes_a_setting_away(python):
+def test_none_takes_a_setting_away(python: Run) -> None:
     python("import kiln, os\nos.environ['KILN_CACHE_DIR'] = '/x'\nkiln.configure(cache_dir=None)\nassert 'KILN_CACHE_DIR' not in os.environ")
 
 
@@ -104,13 +107,13 @@ print(sorted(set(sys.modules) - before))
 """
 
 
-def test_a_first_call_reads_its_own_modules_and_no_others(fake_driver, python):
+def test_a_first_call_reads_its_own_modules_and_no_others(fake_driver: str, python: Run) -> None:
     """In the next process, when all is compiled, what Python reads is most of what a first call waits for. The driver without a GPU has no
     memory pools, so that there is something to log: nobody has asked for it."""
     assert python(fake_driver + FIRST).stdout == "['kiln._arrays', 'kiln._prims', 'kiln._types']\n"
 
 
-def test_what_was_not_heard_is_logged_when_somebody_listens(fake_driver, python):
+def test_what_was_not_heard_is_logged_when_somebody_listens(fake_driver: str, python: Run) -> None:
     late = "import logging; logging.basicConfig(level=logging.INFO)\nkiln.make_reduce('int32')\n"
     assert "memory-pool: this driver has no memory pools" in python(fake_driver + FIRST + late).stderr
 
@@ -127,7 +130,7 @@ print(kiln.Unit('k', 'extern "C" __global__ void k() {}').artifact('sm_90').kern
 """
 
 
-def test_a_subinterpreter_is_refused_and_leaves_the_main_one_alone(python):
+def test_a_subinterpreter_is_refused_and_leaves_the_main_one_alone(python: Run) -> None:
     done = python(SUB, check=False)
     assert done.returncode == 0, done.stderr
     assert "refused: kiln can be used in a process's main interpreter only" in done.stdout and done.stdout.endswith("['k']\n")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is done again and again takes no more memory: Python's objects are counted, and what lies outside of them is weighed."""
 
+from conftest import Run
 from test_bad_input import BEGIN, KERNEL
 
 WORK = """
@@ -53,5 +54,5 @@ assert not failed, failed
 """
 
 
-def test_what_is_done_again_takes_no_more_memory(fake_driver, python):
+def test_what_is_done_again_takes_no_more_memory(fake_driver: str, python: Run) -> None:
     python(fake_driver + BEGIN + KERNEL + WORK, timeout=600)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays as they come: of types nobody computes with, of other libraries, in any order, for reading only, from many threads, without a GPU."""
 
+from collections.abc import Callable
+from typing import Any
+
 import kiln
 import numpy
 import pytest
@@ -12,7 +15,7 @@ X = numpy.array([3, 1, 2], "i4")
 
 
 @pytest.fixture
-def no_gpu():
+def no_gpu() -> None:
     try:
         kiln.devices()
     except kiln.NoDevice:
@@ -26,35 +29,35 @@ class Lent:
     dtype = numpy.dtype("i4")
     shape = (3,)
 
-    def __dlpack__(self, **how):
+    def __dlpack__(self, **how: Any) -> Any:
         return X.__dlpack__(**how)
 
-    def __dlpack_device__(self):
+    def __dlpack_device__(self) -> Any:
         return (1, 0)
 
 
 OWN = kiln.op("a + b + 1")
-NEED_A_GPU = {
+NEED_A_GPU: dict[str, Callable[..., Any]] = {
     "exclusive_scan": lambda x: kiln.exclusive_scan(x, OWN), "inclusive_scan": lambda x: kiln.inclusive_scan(x, OWN), "reduce": lambda x: kiln.reduce(x, OWN),
     "segmented_reduce": lambda x: kiln.segmented_reduce(x, X, OWN), "select": lambda x: kiln.select(x, kiln.op("a > 0")), "lower_bound": lambda x: kiln.lower_bound(x, X, OWN),
     "upper_bound": lambda x: kiln.upper_bound(x, X, OWN), "merge_sort": lambda x: kiln.merge_sort(x, op=OWN), "unique_by_key": lambda x: kiln.unique_by_key(x, op=OWN),
     "transform": lambda x: kiln.transform(x, "a * 2"),
 }
-BUILT_IN = {
+BUILT_IN: dict[str, Callable[..., Any]] = {
     "exclusive_scan": kiln.exclusive_scan, "inclusive_scan": kiln.inclusive_scan, "reduce": kiln.reduce, "segmented_reduce": lambda x: kiln.segmented_reduce(x, X),
     "select": lambda x: kiln.select(x, X > 1), "lower_bound": lambda x: kiln.lower_bound(x, X), "upper_bound": lambda x: kiln.upper_bound(x, X), "radix_sort": kiln.radix_sort,
     "merge_sort": kiln.merge_sort, "unique_by_key": kiln.unique_by_key, "gather": lambda x: kiln.gather(x, X),
 }
 
 
-def tells(why, name):
+def tells(why: Any, name: Any) -> None:
     said = str(why.value)
     assert said.startswith(f"{name}: ") and "there is none here (" in said and "\n" not in said, said
     assert ("NumPy" in said) and ("driver" in said or "CUDA_VISIBLE_DEVICES" in said), said
 
 
 @pytest.mark.parametrize("name", NEED_A_GPU)
-def test_operators_of_ones_own_say_what_is_missing(name, no_gpu):
+def test_operators_of_ones_own_say_what_is_missing(name: Any, no_gpu: None) -> None:
     for x in (X, Lent()):
         with pytest.raises(kiln.NoDevice) as why:
             NEED_A_GPU[name](x)
@@ -62,7 +65,7 @@ def test_operators_of_ones_own_say_what_is_missing(name, no_gpu):
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_arrays_that_are_not_numpys_say_what_is_missing(name, no_gpu):
+def test_arrays_that_are_not_numpys_say_what_is_missing(name: Any, no_gpu: None) -> None:
     with pytest.raises(kiln.NoDevice) as why:
         BUILT_IN[name](Lent())
     tells(why, name)
@@ -77,13 +80,13 @@ MADE = {"exclusive_scan": "", "inclusive_scan": "", "reduce": "", "segmented_red
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_handles_say_what_is_missing(name, no_gpu):
+def test_handles_say_what_is_missing(name: Any, no_gpu: None) -> None:
     with pytest.raises(kiln.NoDevice) as why:
         eval(f"kiln.make_{name}('int32'{MADE[name]})")
     tells(why, name)
 
 
-WRONG = {
+WRONG: dict[str, Callable[..., Any]] = {
     "x is of complex128": lambda: kiln.reduce(X.astype("c16"), OWN), "x is of datetime64": lambda: kiln.inclusive_scan(X.astype("M8[s]"), OWN),
     "x is of object": lambda: kiln.transform(X.astype(object), "a"), "x has 2 dimensions": lambda: kiln.transform(X.reshape(1, -1), "a"),
     "out is a list": lambda: kiln.transform(X, "a", out=[1]), "queries is a list": lambda: kiln.lower_bound(X, [1], OWN),
@@ -91,20 +94,20 @@ WRONG = {
     "queries is a list, not an array: pass numpy.asarray": lambda: kiln.lower_bound(Lent(), [1]), "x is a list, not an array: pass numpy.asarray": lambda: kiln.transform([1], "a"),
     "index is a list, not an array": lambda: kiln.gather(Lent(), [1]), "values is a tuple, not an array": lambda: kiln.radix_sort(Lent(), (1,)),
     "items of type 'complex64' are not known": lambda: kiln.make_reduce("complex64"), "there is no operator 'sum'": lambda: kiln.make_reduce("int32", "sum"),
-    "device is a str": lambda: kiln.make_reduce("int32", device="cuda:0"), "stream must be an int": lambda: kiln.transform(X, "a", stream="s"), "types: 'flaot' is no pointer": lambda: kiln.Unit("k", "").kernel("k", types="flaot"),
-    "timeout is a str": lambda: kiln.make_reduce("int32", timeout="1"),
+    "device is a str": lambda: kiln.make_reduce("int32", device="cuda:0"), "stream must be an int": lambda: kiln.transform(X, "a", stream="s"), "types: 'flaot' is no pointer": lambda: kiln.Unit("k", "").kernel("k", types="flaot"),  # type: ignore[arg-type, call-overload]
+    "timeout is a str": lambda: kiln.make_reduce("int32", timeout="1"),  # type: ignore[arg-type]
 }
 
 
 @pytest.mark.parametrize("words", WRONG)
-def test_what_is_wrong_is_told_before_the_driver_is_asked(words, no_gpu):
+def test_what_is_wrong_is_told_before_the_driver_is_asked(words: Any, no_gpu: None) -> None:
     for mode in ("auto", "gpu"):
         with kiln.execution(mode), pytest.raises((TypeError, kiln.InvalidArgument, kiln.Unsupported)) as why:
             WRONG[words]()
         assert words in str(why.value) and "driver" not in str(why.value)
 
 
-def test_names_of_other_libraries_lead_to_ours():
+def test_names_of_other_libraries_lead_to_ours() -> None:
     for name, words in (("sum", r"that is kiln.reduce\(x\)"), ("cumsum", "that is kiln.inclusive_scan"), ("nosuch", "has no attribute 'nosuch'$")):
         with pytest.raises(AttributeError, match=words):
             getattr(kiln, name)
@@ -115,14 +118,16 @@ def test_names_of_other_libraries_lead_to_ours():
 
 @pytest.mark.parametrize("op", ["plus", "min", "max", "multiply", "bit_and"])
 @pytest.mark.parametrize("type", ["c8", "c16", "M8[s]", "m8[s]", "O", "S3", "U3", "V4", "g", ">i4", ">f8"])
-def test_types_that_nothing_computes_with(type, op):
+def test_types_that_nothing_computes_with(type: Any, op: Any) -> None:
     if numpy.dtype(type) == numpy.dtype("f8"):
         pytest.skip("a long double is a double here")
     with kiln.execution("cpu"):
+        of_one: tuple[Callable[..., Any], ...] = (kiln.radix_sort, kiln.unique_by_key, lambda x: kiln.gather(x, X), lambda x: kiln.lower_bound(x, x), lambda x: kiln.select(x, numpy.ones(2, "?")))
+        call: Callable[..., Any]
         for call in (kiln.reduce, kiln.inclusive_scan, kiln.exclusive_scan, lambda x, op: kiln.segmented_reduce(x, numpy.array([0, 2]), op)):
             with pytest.raises(kiln.Unsupported, match="x is of|in the other byte order"):
                 call(numpy.zeros(2, type), op)
-        for call in (kiln.radix_sort, kiln.unique_by_key, lambda x: kiln.gather(x, X), lambda x: kiln.lower_bound(x, x), lambda x: kiln.select(x, numpy.ones(2, "?"))):
+        for call in of_one:
             with pytest.raises(kiln.Unsupported, match="is of|in the other byte order"):
                 call(numpy.zeros(2, type))
 
@@ -130,11 +135,11 @@ def test_types_that_nothing_computes_with(type, op):
 class Loud(numpy.ndarray):
     """A class with other ideas of sums."""
 
-    def __array_ufunc__(self, *arguments, **named):
+    def __array_ufunc__(self, *arguments: Any, **named: Any) -> None:
         raise AssertionError("it was asked")
 
 
-def orders(x):
+def orders(x: Any) -> Any:
     """The same items, however they lie."""
     wide = numpy.zeros((len(x), 3), x.dtype)
     wide[:, 1] = x
@@ -147,7 +152,7 @@ def orders(x):
 
 
 @pytest.mark.parametrize("how", orders(X))
-def test_items_may_lie_anyhow(how):
+def test_items_may_lie_anyhow(how: Any) -> None:
     x = orders(X)[how]
     with kiln.execution("cpu"):
         assert kiln.inclusive_scan(x).tolist() == [3, 4, 6] and kiln.exclusive_scan(x).tolist() == [0, 3, 4] and kiln.reduce_sync(x) == 6
@@ -158,12 +163,12 @@ def test_items_may_lie_anyhow(how):
 
 
 @pytest.mark.parametrize("how, words", [("column", "not contiguous"), ("field", "not contiguous"), ("read-only", "cannot be written to")])
-def test_results_go_where_they_can(how, words):
+def test_results_go_where_they_can(how: Any, words: Any) -> None:
     with kiln.execution("cpu"), pytest.raises(kiln.InvalidArgument, match=words):
         kiln.inclusive_scan(X, out=orders(X)[how])
 
 
-def test_doubles_that_are_not_aligned_are_told():
+def test_doubles_that_are_not_aligned_are_told() -> None:
     from kiln import spatial
 
     shifted = numpy.frombuffer(bytes(33), "f8", offset=1)
@@ -175,19 +180,20 @@ def test_doubles_that_are_not_aligned_are_told():
 
 @pytest.mark.parametrize("make", ["pandas.Series([1, 2])", "pandas.array([1, None], dtype='Int64')", "pandas.Index([1, 2])", "pyarrow.array([1, 2])", "pyarrow.chunked_array([[1], [2]])",
                                   "pandas.Categorical(['a'])"])
-def test_columns_are_no_arrays(make):
+def test_columns_are_no_arrays(make: Any) -> None:
     names = {name: pytest.importorskip(name) for name in ("pandas", "pyarrow") if name in make}
-    for call in (lambda x: kiln.reduce(x), lambda x: kiln.radix_sort(x), lambda x: kiln.reduce(x, "min"), lambda x: kiln.transform(x, "a")):
+    calls: tuple[Callable[..., Any], ...] = (lambda x: kiln.reduce(x), lambda x: kiln.radix_sort(x), lambda x: kiln.reduce(x, "min"), lambda x: kiln.transform(x, "a"))
+    for call in calls:
         with pytest.raises(TypeError, match=r"(x|keys) is a \w+ of (pandas|pyarrow), not an array: pass \w+.to_numpy\(\)"):
             call(eval(make, names))
 
 
-def test_many_threads_at_once():
+def test_many_threads_at_once() -> None:
     import concurrent.futures
 
     from kiln import spatial
 
-    def work(seed):
+    def work(seed: Any) -> Any:
         x = numpy.random.default_rng(seed).integers(0, 100, 2000).astype("i4")
         ok = kiln.reduce_sync(x) == x.sum() and numpy.array_equal(kiln.radix_sort(x), numpy.sort(x))
         points = (x[:50].astype("f8"), x[50:100].astype("f8"))
@@ -198,7 +204,7 @@ def test_many_threads_at_once():
         assert all(pool.map(work, range(200)))
 
 
-def test_nothing_and_much():
+def test_nothing_and_much() -> None:
     from kiln import spatial
 
     none = numpy.zeros(0, "i4")

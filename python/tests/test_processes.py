@@ -2,14 +2,16 @@
 """The end of the interpreter, Ctrl-C, fork."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 
-from conftest import SAXPY
+from conftest import SAXPY, Run
 
 TIMES = int(os.environ.get("KILN_TEST_TIMES", "20"))  # 100 before a release
 
@@ -31,7 +33,7 @@ ENDINGS = {
 }
 
 
-def test_ending_while_a_thread_waits(python):
+def test_ending_while_a_thread_waits(python: Run) -> None:
     """Status 0 and not a word; whoever waits when the interpreter goes does not take it down."""
     begin = SLOW + ("import os, threading, sys, time\nbegun = threading.Event()\n"
                     "def wait():\n    begun.set()\n    try: u.artifact('sm_90', timeout=3)\n    except kiln.Error: pass\n"
@@ -45,12 +47,12 @@ def test_ending_while_a_thread_waits(python):
             assert (done.returncode, done.stderr) == (0, ""), how
 
 
-def test_a_thread_that_is_no_daemon_is_waited_for(python):
+def test_a_thread_that_is_no_daemon_is_waited_for(python: Run) -> None:
     done = python(SLOW + "import threading\ndef wait():\n    try: u.artifact('sm_90', timeout=1)\n    except kiln.Error: print('late')\nthreading.Thread(target=wait).start()\n", check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_end_takes_no_time(python):
+def test_the_end_takes_no_time(python: Run) -> None:
     begun = time.perf_counter()
     took = float(python(SLOW + "import threading, time\nbegun = threading.Event()\n"
                         "def wait():\n    begun.set()\n    try: u.artifact('sm_90')\n    except kiln.Error: pass\n"
@@ -59,13 +61,13 @@ def test_the_end_takes_no_time(python):
     assert time.perf_counter() - begun < 60
 
 
-def test_ctrl_c_comes_out_of_a_wait(tmp_path):
+def test_ctrl_c_comes_out_of_a_wait(tmp_path: pathlib.Path) -> None:
     # Whoever started the tests may have SIGINT ignored, and that is inherited.
     text = ("import itertools, kiln, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\ntry:\n    print('begin', flush=True)\n"
             "    for i in itertools.count(): kiln.Unit('k', f'__global__ void k(int* x) {{ *x = {i}; }}').artifact('sm_90')\n"
             "except KeyboardInterrupt: print('interrupted')\n")
     child = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, env={**os.environ, "KILN_CACHE_DIR": str(tmp_path)})
-    assert child.stdout.readline() == "begin\n"
+    assert child.stdout is not None and child.stdout.readline() == "begin\n"
     begun = time.monotonic()
     child.send_signal(signal.SIGINT)
     assert child.stdout.read() == "interrupted\n"
@@ -73,19 +75,73 @@ def test_ctrl_c_comes_out_of_a_wait(tmp_path):
     assert time.monotonic() - begun < 20
 
 
-def test_a_forked_child_compiles(python):
+# What waits for the GPU in the thread that hears of Ctrl-C, in another way each.
+WAITS = {
+    "an array's items": "lambda: array.numpy_sync()",
+    "an array's items, on another stream": "lambda: array.to_host_sync(host, stream=2)",
+    "an array that is made": "lambda: kiln.Array.from_host_sync(host)",
+    "rows": "lambda: rows.to_wkb_sync()",
+    "rows on the host": "lambda: rows.to_host_sync()",
+    "a join": "lambda: spatial.join(rows, rows)",
+    "a product of arrays on the host": "lambda: kiln.tropical.product(numpy.ones((9, 9)), numpy.ones((9, 9)))",
+}
+INTERRUPTED = """import os, signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def interrupted(call):
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    begun = time.monotonic()
+    try:
+        call()
+    except KeyboardInterrupt:
+        return time.monotonic() - begun
+    raise AssertionError('it did not wait')
+"""
+
+
+@pytest.mark.parametrize("what", WAITS)
+def test_ctrl_c_comes_out_of_a_wait_for_the_gpu(fake_driver: str, python: Run, what: Any) -> None:
+    """Of a driver on which nothing ever ends; who waits by the driver's own means hears of nothing."""
+    text = (fake_driver + INTERRUPTED + "import kiln, numpy\nfrom kiln import spatial\nhost = numpy.zeros(100, 'i4')\narray = kiln.Array.from_host_sync(host)\n"
+            f"rows = spatial.points(numpy.zeros(9), numpy.zeros(9)).to_device()\nwork = {WAITS[what]}\n"
+            "mode = kiln.execution('gpu')\nmode.__enter__()\nos.environ['KILN_FAKE_CUDA_BUSY'] = '1'\nprint(interrupted(work))\ndel os.environ['KILN_FAKE_CUDA_BUSY']\n")
+    try:
+        done = python(text, check=False, timeout=20)
+    except subprocess.TimeoutExpired:
+        pytest.fail("it waits for ever")
+    assert done.returncode == 0 and 0.4 < float(done.stdout) < 5, done.stdout + done.stderr
+
+
+def test_ctrl_c_comes_out_of_a_wait_for_a_real_gpu(gpu: dict[str, Any], python: Run) -> None:
+    text = INTERRUPTED + """import kiln, numpy
+busy = kiln.Unit('busy', r'''extern "C" __global__ void busy(int* x, long long ns) {
+    unsigned long long begun, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begun));
+    do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); while (now - begun < ns);
+    *x = 7;
+}''').kernel('busy')
+array = kiln.Array.from_host_sync(numpy.zeros(1, 'i4'))
+busy(1, 1, (array, 1000), stream=1)
+assert array.numpy_sync()[0] == 7
+busy(1, 1, (array, 5_000_000_000), stream=1)
+print(interrupted(array.numpy_sync))
+assert array.numpy_sync()[0] == 7  # the work goes on
+"""
+    assert 0.4 < float(python(text).stdout) < 2
+
+
+def test_a_forked_child_compiles(python: Run) -> None:
     done = python(f"import kiln, os\nu = kiln.Unit('saxpy', r'''{SAXPY}''')\nu.artifact('sm_90')\npid = os.fork()\nif pid == 0:\n    u.artifact('sm_80'); os._exit(7)\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))")
     assert done.stdout == "7\n"
 
 
-def test_a_forked_child_begins_anew(python):
+def test_a_forked_child_begins_anew(python: Run) -> None:
     """It has its parent's settings until it uses them, and its end flushes nothing of its parent's."""
     python("import kiln, os\nkiln.status()\nassert kiln._kiln.in_use()\npid = os.fork()\nif pid == 0:\n    if kiln._kiln.in_use(): os._exit(1)\n    kiln.configure(jit='forbid'); os._exit(0)\n"
            "assert os.waitpid(pid, 0)[1] == 0")
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_multiprocessing(tmp_path, method):
+def test_multiprocessing(tmp_path: pathlib.Path, method: Any) -> None:
     script = tmp_path / "main.py"
     script.write_text(f"import kiln, multiprocessing\nu = kiln.Unit('saxpy', r'''{SAXPY}''')\n"
                       "def size(unit): return len(unit.artifact('sm_90').image)\n"
@@ -95,7 +151,7 @@ def test_multiprocessing(tmp_path, method):
     assert done.stdout == "1\n", done.stderr
 
 
-def test_no_worker_outlives_the_program(python):
+def test_no_worker_outlives_the_program(python: Run) -> None:
     name = f"kiln-test-{os.getpid()}"
     python(SLOW + f"import threading\nbegun = threading.Event()\ndef wait():\n    begun.set()\n    u.artifact('sm_90')\nthreading.Thread(target=wait, daemon=True).start()\nbegun.wait()",
            KILN_TEST_NAME=name)
@@ -105,7 +161,7 @@ def test_no_worker_outlives_the_program(python):
     assert not left
 
 
-def processes_with(word):
+def processes_with(word: Any) -> Any:
     """Those whose environment has a word."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -118,7 +174,7 @@ def processes_with(word):
     return found
 
 
-def test_a_thousand_threads(python):
+def test_a_thousand_threads(python: Run) -> None:
     done = python(f"import kiln, threading\nu = kiln.Unit('saxpy', r'''{SAXPY}''')\nseen = []\n"
                   "def get(): seen.append(u.artifact('sm_90').key)\n"
                   "threads = [threading.Thread(target=get) for _ in range(1000)]\n[t.start() for t in threads]; [t.join() for t in threads]\n"
@@ -127,7 +183,7 @@ def test_a_thousand_threads(python):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space")
-def test_a_process_that_is_short_of_memory_is_told_so(python):
+def test_a_process_that_is_short_of_memory_is_told_so(python: Run) -> None:
     """The first that is asked for reads settings, starts threads and compiles: none of them ends the process where there is no memory for it."""
     seen = python("""import os, resource, kiln, numpy
 from kiln import spatial
@@ -147,4 +203,4 @@ for more in range(2 << 20, 7 << 20, 1 << 19):
     print(more, os.waitpid(pid, 0)[1])
 """).stdout.splitlines()
     # 127: the C library has no memory for a thread's own variables, and ends the process itself.
-    assert len(seen) == 10 and all(line.endswith((" 0", f" {127 << 8}")) for line in seen), seen
+    assert len(seen) == 10 and all(line.endswith((" 0", f" {127 << 8}")) for line in seen), "more bytes than it had, status: " + "; ".join(seen)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products with gradients: as functions, and inside torch.compile."""
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -12,7 +14,7 @@ PLACES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 everywhere = pytest.mark.parametrize("place", PLACES)
 
 
-def factors(place, *shapes, type=torch.float64, needed=True):
+def factors(place: Any, *shapes: Any, type: Any = torch.float64, needed: bool = True) -> Any:
     torch.manual_seed(4)
     return [torch.rand(*s, dtype=type, device=place, requires_grad=needed) for s in shapes]
 
@@ -20,12 +22,12 @@ def factors(place, *shapes, type=torch.float64, needed=True):
 @everywhere
 @pytest.mark.parametrize("name", PRODUCTS)
 @pytest.mark.parametrize("shapes", [((4, 5), (5, 2)), ((3, 4, 5), (3, 5, 2)), ((3, 4, 5), (5, 2)), ((4, 5), (3, 5, 2))])
-def test_gradients(name, shapes, place):
+def test_gradients(name: Any, shapes: Any, place: Any) -> None:
     assert torch.autograd.gradcheck(PRODUCTS[name], factors(place, *shapes))
 
 
 @everywhere
-def test_transposed_and_strided(place):
+def test_transposed_and_strided(place: Any) -> None:
     a, b = factors(place, (5, 4), (2, 5), needed=False)
     assert torch.equal(max_plus(a.T, b.T), (a.T[:, :, None] + b.T[None]).amax(1))
     wide = torch.rand(4, 10, device=place, dtype=torch.float64)[:, :5]
@@ -33,7 +35,7 @@ def test_transposed_and_strided(place):
 
 
 @everywhere
-def test_gradients_are_not_lost(place):
+def test_gradients_are_not_lost(place: Any) -> None:
     import kiln
 
     a, b = factors(place, (4, 5), (5, 2))
@@ -45,7 +47,7 @@ def test_gradients_are_not_lost(place):
 
 @everywhere
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_the_operator_is_one_of_torchs_kind(name, place):
+def test_the_operator_is_one_of_torchs_kind(name: Any, place: Any) -> None:
     for shapes in (((4, 5), (5, 2)), ((3, 4, 5), (5, 2))):
         a, b = factors(place, *shapes)
         torch.library.opcheck(torch.ops.kiln.tropical_product.default, (a, b, name))
@@ -53,10 +55,10 @@ def test_the_operator_is_one_of_torchs_kind(name, place):
 
 @everywhere
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_compiled(name, place):
+def test_compiled(name: Any, place: Any) -> None:
     product = PRODUCTS[name]
 
-    def step(a, b):
+    def step(a: Any, b: Any) -> Any:
         return (product(a * 2, b) + 1).relu().sum()
 
     a, b = factors(place, (3, 4, 5), (3, 5, 2))

@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from typing import Any
 
 import kiln
 import pytest
@@ -15,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def place(tmp_path):
+def place(tmp_path: pathlib.Path) -> Any:
     """A folder with the package alone: mypy refuses to search all of site-packages, where it lies when it is installed."""
     (tmp_path / "place").mkdir()
     (tmp_path / "place/kiln").symlink_to(PACKAGE)
@@ -23,13 +24,13 @@ def place(tmp_path):
 
 
 @pytest.fixture
-def settings():
+def settings() -> Any:
     if not (ROOT / "pyproject.toml").exists():
         pytest.skip("pyproject.toml is not here")
     return ROOT / "pyproject.toml"
 
 
-def test_the_stubs_are_of_what_they_describe(tmp_path, place, settings):
+def test_the_stubs_are_of_what_they_describe(tmp_path: pathlib.Path, place: pathlib.Path, settings: pathlib.Path) -> None:
     """What type checkers are told is what there is."""
     pytest.importorskip("mypy")
     # The module's stub is made from it, by those who know its functions; what functools keeps has another signature than it says; the names of the
@@ -62,7 +63,7 @@ def f(x: Tensor) -> Tensor:
 """
 
 
-def test_arrays_of_a_library_come_out_of_what_they_go_into(tmp_path, place):
+def test_arrays_of_a_library_come_out_of_what_they_go_into(tmp_path: pathlib.Path, place: pathlib.Path) -> None:
     pytest.importorskip("mypy")
     installed = "site-packages" in PACKAGE.parts  # then py.typed is what it is found by
     search = {} if installed else {"MYPYPATH": str(place)}
@@ -75,10 +76,10 @@ def test_arrays_of_a_library_come_out_of_what_they_go_into(tmp_path, place):
         assert done.returncode == status, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("what", ["package", "examples"])
-def test_mypy(what, tmp_path, place, settings):
+@pytest.mark.parametrize("what", ["package", "examples", "tests"])
+def test_mypy(what: Any, tmp_path: pathlib.Path, place: pathlib.Path, settings: pathlib.Path) -> None:
     pytest.importorskip("mypy")
-    files = ["kiln"] if what == "package" else [*map(str, ROOT.glob("examples/python*/**/*.py"))]
+    files = {"package": ["kiln"], "examples": [*map(str, ROOT.glob("examples/python*/**/*.py"))], "tests": [*map(str, pathlib.Path(__file__).parent.glob("*.py"))]}[what]
     done = subprocess.run([sys.executable, "-m", "mypy", "--config-file", settings, "--cache-dir", tmp_path, *files],
                           cwd=place, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -7,15 +7,17 @@ import pathlib
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import kiln
 import numpy
 import pytest
 
-from conftest import SAXPY
+from conftest import SAXPY, Run
 
 
-def test_operators_are_values():
+def test_operators_are_values() -> None:
     cap = kiln.op("a + b > s ? s : a + b", s=numpy.int32(100))
     assert cap == kiln.op("a + b > s ? s : a + b", s=numpy.int32(100))
     assert pickle.loads(pickle.dumps(cap)) == cap
@@ -25,7 +27,7 @@ def test_operators_are_values():
         kiln.op("a", s=300, type="uint8")
 
 
-def test_structs_are_laid_out_as_c_does():
+def test_structs_are_laid_out_as_c_does() -> None:
     assert (kiln.struct("p", "float x, y;").size, kiln.struct("p", "char c; double d;").size, kiln.struct("p", "int a[3]; char b;").size) == (8, 16, 16)
     with pytest.raises(kiln.InvalidArgument, match="cannot read 'string s'"):
         kiln.struct("p", "string s;")
@@ -37,14 +39,14 @@ def test_structs_are_laid_out_as_c_does():
             call()
 
 
-def test_a_bundle_is_all_a_program_needs(tmp_path, python):
+def test_a_bundle_is_all_a_program_needs(tmp_path: pathlib.Path, python: Run) -> None:
     file = tmp_path / "all.kiln"
     kiln.build(file, [kiln.Unit("saxpy", SAXPY)], archs=["sm_80", "sm_90"])
     text = f"import kiln\nkiln.configure(jit='forbid')\nkiln.add_bundle('{file}')\nprint(len(kiln.Unit('saxpy', r'''{SAXPY}''').artifact('sm_80').image) > 0, kiln.status()[0]['origin'])"
     assert python(text).stdout == "True bundle\n"
 
 
-def test_what_a_build_did_is_seen(tmp_path, python):
+def test_what_a_build_did_is_seen(tmp_path: pathlib.Path, python: Run) -> None:
     """Compiled, found and failed, as if this process had done it itself."""
     done = python(f"""import kiln, json, os, time
 good, bad = kiln.Unit("saxpy", r'''{SAXPY}'''), kiln.Unit("bad", "nonsense")
@@ -75,7 +77,7 @@ assert len([e for e in lines if e["kind"] == "compiled"]) == 4 and {{e["pid"] fo
     assert done.stderr == ""
 
 
-def test_warnings_of_a_build_are_logged_once(python):
+def test_warnings_of_a_build_are_logged_once(python: Run) -> None:
     text = f"import logging; logging.basicConfig(format='%(name)s %(message)s')\nimport kiln\nunit = kiln.Unit('saxpy', r'''{SAXPY}''')\n"
     ask, build = "unit.artifact('sm_90')\n", "kiln.build('a.kiln', [unit], archs=['sm_90'])\nkiln.Unit('o', 'extern \"C\" __global__ void o() {}').artifact('sm_90')\n"
     for words in (ask + build, build + build):
@@ -83,7 +85,7 @@ def test_warnings_of_a_build_are_logged_once(python):
         assert len(heard) == 1 and "KILN_MAX_SIZE" in heard[0], heard
 
 
-def test_a_build_that_fails_leaves_the_bundle_as_it_was(tmp_path):
+def test_a_build_that_fails_leaves_the_bundle_as_it_was(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "good.kiln"
     good, bad = kiln.Unit("saxpy", SAXPY), kiln.Unit("bad", 'extern "C" __global__ void bad() { nonsense; }')
     kiln.build(file, [good], archs=["sm_90"])
@@ -96,24 +98,24 @@ def test_a_build_that_fails_leaves_the_bundle_as_it_was(tmp_path):
     assert os.listdir(tmp_path) == ["good.kiln"]
 
 
-def test_architectures_that_cannot_be(tmp_path):
+def test_architectures_that_cannot_be(tmp_path: pathlib.Path) -> None:
     with pytest.raises(TypeError, match=r"archs\[0\] is a int; it must be a str"):
-        kiln.build(tmp_path / "x.kiln", [kiln.Unit("saxpy", SAXPY)], archs=[90])
+        kiln.build(tmp_path / "x.kiln", [kiln.Unit("saxpy", SAXPY)], archs=[90])  # type: ignore[list-item]
     (tmp_path / "x.profile").touch()
     with pytest.raises(TypeError, match=r"archs\[1\] is a int; it must be a str"):
-        kiln.replay(tmp_path / "x.profile", archs=["sm_80", 90], bundle=tmp_path / "x.kiln")
+        kiln.replay(tmp_path / "x.profile", archs=["sm_80", 90], bundle=tmp_path / "x.kiln")  # type: ignore[list-item]
     if not pathlib.Path("/dev/nvidiactl").exists():
         with pytest.raises(kiln.NoDevice, match="driver"):
             kiln.build(tmp_path / "x.kiln", [kiln.Unit("saxpy", SAXPY)], archs=["sm_90", "native"])
 
 
-def test_the_other_byte_order_is_no_type():
+def test_the_other_byte_order_is_no_type() -> None:
     for call in (lambda type: kiln.spec("reduce", type), lambda type: kiln.make_reduce(type)):
         with pytest.raises(kiln.Unsupported, match="other byte order"):
             call(numpy.dtype(">i4"))
 
 
-def test_settings(python):
+def test_settings(python: Run) -> None:
     python("""import kiln, os
 import pathlib
 kiln.configure(workers=4, compile_timeout='60', max_size='5G', worker_memory=2**30, gpu_pool_limit='512MiB', cuda_path=pathlib.Path('/x'))
@@ -137,14 +139,16 @@ else: raise AssertionError('too late, and nobody said so')
 """)
 
 
-def test_every_setting_there_is_can_be_configured():
+def test_every_setting_there_is_can_be_configured() -> None:
     from kiln import _bundles
 
-    listed = subprocess.run([_bundles.command(), "config", "--json"], capture_output=True, text=True, check=True).stdout
+    # What else is set under that name, as paths that tests are told, it would call misspelt.
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
+    listed = subprocess.run([_bundles.command(), "config", "--json"], capture_output=True, text=True, check=True, env=plain).stdout
     assert {one["name"].removeprefix("KILN_").lower() for one in json.loads(listed)["settings"]} == set(_bundles.SETTINGS)
 
 
-def test_an_unsigned_bundle_is_not_believed_where_a_key_is_named(tmp_path, python):
+def test_an_unsigned_bundle_is_not_believed_where_a_key_is_named(tmp_path: pathlib.Path, python: Run) -> None:
     from kiln import _bundles
 
     file, key = tmp_path / "all.kiln", tmp_path / "release.pem"
@@ -156,7 +160,7 @@ def test_an_unsigned_bundle_is_not_believed_where_a_key_is_named(tmp_path, pytho
     python(text + "unit.artifact('sm_90')")
 
 
-def test_build_names_what_it_cannot_do(tmp_path):
+def test_build_names_what_it_cannot_do(tmp_path: pathlib.Path) -> None:
     with pytest.raises(kiln.InvalidArgument, match="archs"):
         kiln.build(tmp_path / "x.kiln", [kiln.Unit("saxpy", SAXPY)], archs=[])
     with pytest.raises(kiln.InvalidArgument, match="sm_1x"):
@@ -170,7 +174,7 @@ def test_build_names_what_it_cannot_do(tmp_path):
     assert "nonsense" in caught.value.log
 
 
-def test_a_recording_is_replayed(tmp_path, python):
+def test_a_recording_is_replayed(tmp_path: pathlib.Path, python: Run) -> None:
     file = tmp_path / "app.profile"
     python(f"import kiln\nwith kiln.record('{file}'): kiln.Unit('saxpy', r'''{SAXPY}''').artifact('sm_90')")
     bundle = tmp_path / "app.kiln"
@@ -179,7 +183,7 @@ def test_a_recording_is_replayed(tmp_path, python):
     assert kiln.replay(file).demanded == 1
 
 
-def test_a_recording_ends_with_its_block(tmp_path, python):
+def test_a_recording_ends_with_its_block(tmp_path: pathlib.Path, python: Run) -> None:
     file = tmp_path / "app.profile"
     python(f"""import kiln
 a, b, c = (kiln.Unit(name, r'''{SAXPY} //''' + name) for name in "abc")
@@ -189,7 +193,7 @@ c.artifact("sm_90")""")
     assert kiln.replay(file).demanded == 1
 
 
-def test_kernels_are_recorded(tmp_path, python, fake_driver):
+def test_kernels_are_recorded(tmp_path: pathlib.Path, python: Run, fake_driver: str) -> None:
     """A kernel that was asked for and loaded, without and with waiting."""
     file = tmp_path / "app.profile"
     python(fake_driver + f"""import kiln
@@ -201,7 +205,7 @@ with kiln.record("{file}"):
     assert kiln.replay(file, archs=["sm_90"]).demanded == 2
 
 
-def test_a_plan_says_what_is_cold():
+def test_a_plan_says_what_is_cold() -> None:
     report = kiln.Plan("frame", [kiln.Unit("saxpy", SAXPY), kiln.Unit("bad", "nonsense")], archs=["sm_90"]).ensure_warm(60)
     assert not report
     assert [c.name for c in report.cold] == ["bad"]
@@ -212,7 +216,7 @@ def test_a_plan_says_what_is_cold():
 CAP = kiln.op("a + b > s ? s : a + b", s=numpy.int32(100))
 
 
-def test_specs_are_values():
+def test_specs_are_values() -> None:
     one = kiln.spec("inclusive_scan", "int32", CAP)
     assert pickle.loads(pickle.dumps(one)) == one and hash(one) == hash(kiln.spec("inclusive_scan", numpy.int32, CAP))
     assert kiln.spec("exclusive_scan", "int32").name == "exclusive_scan_i32"
@@ -223,7 +227,7 @@ def test_specs_are_values():
             kiln.spec(*wrong)
 
 
-def test_specs_can_be_planned_for_and_built(tmp_path, python):
+def test_specs_can_be_planned_for_and_built(tmp_path: pathlib.Path, python: Run) -> None:
     """A primitive with an operator nobody has compiled: for an architecture that is not here, and out of a bundle."""
     needs = kiln.requires("me", [kiln.spec("inclusive_scan", "int32", CAP), "exclusive_scan_i32", kiln.Unit("saxpy", SAXPY)])
     report = kiln.Plan("frame", needs, archs=["sm_90"]).ensure_warm(300)
@@ -237,18 +241,19 @@ def test_specs_can_be_planned_for_and_built(tmp_path, python):
     assert not bad and bad.cold[0].state == "failed"
 
 
-def test_records_of_numpy_are_structs():
+def test_records_of_numpy_are_structs() -> None:
     aligned = numpy.dtype([("x", "f4"), ("y", "f4"), ("n", "i8")], align=True)
     from kiln._types import type_name
 
-    assert (type_name(aligned).size, type_name(aligned).align) == (16, 8)
+    made = type_name(aligned)
+    assert isinstance(made, kiln.Struct) and (made.size, made.align) == (16, 8)
     with pytest.raises(kiln.InvalidArgument, match="align=True"):
         type_name(numpy.dtype([("c", "i1"), ("d", "f8")]))
     with pytest.raises(kiln.InvalidArgument, match="field 's'"):
         type_name(numpy.dtype([("s", "S4")]))
 
 
-def test_tables_print():
+def test_tables_print() -> None:
     kiln.Unit("saxpy", SAXPY).artifact("sm_90")
     now = kiln.status()
     assert "saxpy" in str(now)
@@ -258,7 +263,7 @@ def test_tables_print():
         kiln.events("nosuch")
 
 
-def test_warnings_are_logged(python):
+def test_warnings_are_logged(python: Run) -> None:
     """By whoever asks next; a program that does not want to hear of them hears nothing."""
     ask = f"import kiln\nkiln.Unit('saxpy', r'''{SAXPY}''').artifact('sm_90')\nkiln.Unit('saxpy', r'''{SAXPY}''').artifact('sm_80')\n"
     heard = python("import logging; logging.basicConfig(format='%(levelname)s %(name)s %(message)s')\n" + ask, KILN_MAX_SIZE="plenty").stderr.splitlines()
@@ -266,7 +271,7 @@ def test_warnings_are_logged(python):
     assert python(ask, KILN_MAX_SIZE="plenty").stderr == ""
 
 
-def test_a_bundle_shows_what_it_holds(tmp_path):
+def test_a_bundle_shows_what_it_holds(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "some.kiln"
     kiln.build(file, [kiln.Unit("saxpy", SAXPY)], archs=["sm_80", "sm_90"])
     held = kiln.contents(file)
@@ -280,7 +285,7 @@ def test_a_bundle_shows_what_it_holds(tmp_path):
         kiln.contents(file)
 
 
-def test_a_build_has_a_deadline(tmp_path):
+def test_a_build_has_a_deadline(tmp_path: pathlib.Path) -> None:
     unit = kiln.Unit("late", "#include <cub/cub.cuh>\n" + SAXPY, options=["-I/usr/local/cuda/include/cccl"])
     for call in (lambda: kiln.build(tmp_path / "late.kiln", [unit], archs=["sm_90"], timeout=0.001), lambda: kiln.replay(tmp_path / "p", archs=["sm_90"], bundle=tmp_path / "late.kiln", timeout=0.001)):
         (tmp_path / "p").touch()
@@ -289,14 +294,14 @@ def test_a_build_has_a_deadline(tmp_path):
     assert not (tmp_path / "late.kiln").exists()
 
 
-def test_reports_show_themselves_in_notebooks():
+def test_reports_show_themselves_in_notebooks() -> None:
     report = kiln.Plan("shown", [kiln.Unit("bad<&>", "nonsense")], archs=["sm_90"]).ensure_warm(60)
     shown = report._repr_html_()
     assert shown.startswith("<p>0 of 1 warm") and "<td>bad&lt;&amp;&gt;</td>" in shown and "<td>failed</td>" in shown
     assert "<table>" not in kiln.Plan("all", [kiln.Unit("saxpy", SAXPY)], archs=["sm_90"]).ensure_warm(60)._repr_html_()
 
 
-def test_what_may_wait_for_a_compiler_has_a_deadline():
+def test_what_may_wait_for_a_compiler_has_a_deadline() -> None:
     """Of all that is public and ends in a kernel."""
     import inspect
 
@@ -309,11 +314,11 @@ def test_what_may_wait_for_a_compiler_has_a_deadline():
     assert [f.__qualname__ for f in waits if "timeout" not in inspect.signature(f).parameters] == []
 
 
-def test_what_ships_is_listed():
+def test_what_ships_is_listed() -> None:
     assert any(s["name"] == "exclusive_scan_i32" for s in kiln.catalogue())
 
 
-def test_the_library_refuses_what_configure_refuses(python):
+def test_the_library_refuses_what_configure_refuses(python: Run) -> None:
     from kiln import _bundles
 
     wrong = {f"KILN_{name.upper()}": "nonsense" for name in (*_bundles._CAN_BE, *_bundles._LEAST, *_bundles._SIZES)}
@@ -322,20 +327,20 @@ def test_the_library_refuses_what_configure_refuses(python):
         assert f"{name}: 'nonsense' is not" in told.stdout + told.stderr
 
 
-def test_a_bundle_that_is_not_there_is_named(python):
+def test_a_bundle_that_is_not_there_is_named(python: Run) -> None:
     assert "nosuch.kiln'): there is no such file" in python("import kiln; kiln.add_bundle('nosuch.kiln')").stderr
 
 
-def test_who_waited_for_nothing_is_not_told(python):
+def test_who_waited_for_nothing_is_not_told(python: Run) -> None:
     assert python("import kiln; print(repr(kiln.status()))").stdout == "<kiln.status: nothing asked for>\n"
 
 
-def test_the_program_as_a_module():
+def test_the_program_as_a_module() -> None:
     done = subprocess.run([sys.executable, "-m", "kiln", "--version"], capture_output=True, text=True)
     assert done.stdout == f"kiln {kiln.__version__}\n", done.stderr
 
 
-def test_the_licence_is_told_as_indexes_read_it(tmp_path, monkeypatch):
+def test_the_licence_is_told_as_indexes_read_it(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build = pytest.importorskip("scikit_build_core.build")
     root = pathlib.Path(__file__).resolve().parents[2]
     if not (root / "pyproject.toml").exists():
@@ -346,7 +351,7 @@ def test_the_licence_is_told_as_indexes_read_it(tmp_path, monkeypatch):
     assert "License-Expression: Apache-2.0\n" in told and "License-File: LICENSE\n" in told
 
 
-def test_a_field_between_others_is_not_taken_for_a_column():
+def test_a_field_between_others_is_not_taken_for_a_column() -> None:
     """Its items do not lie a multiple of their size apart: what lay between was read with them."""
     from kiln import spatial
 
@@ -359,7 +364,7 @@ def test_a_field_between_others_is_not_taken_for_a_column():
         kiln.tropical.product(matrices, numpy.ascontiguousarray(matrices), "min_plus")
 
 
-def test_what_a_consumer_of_dlpack_asks_for_is_given_or_refused():
+def test_what_a_consumer_of_dlpack_asks_for_is_given_or_refused() -> None:
     from kiln import spatial
 
     x = kiln._kiln.spatial_length(spatial.geometries(["LINESTRING (0 0, 1 0)", "LINESTRING (0 0, 0 2)"]), None, None)
@@ -369,20 +374,21 @@ def test_what_a_consumer_of_dlpack_asks_for_is_given_or_refused():
             x.__dlpack__(**asked)
     x.__dlpack__(dl_device=(1, 0), copy=False)
     with pytest.raises(TypeError, match="max_version is a pair of numbers"):
-        x.__dlpack__(max_version="1.0")
+        x.__dlpack__(max_version="1.0")  # type: ignore[arg-type]
 
 
-def test_what_is_no_operator_and_no_struct():
+def test_what_is_no_operator_and_no_struct() -> None:
     with pytest.raises(kiln.InvalidArgument, match="no operator in an empty text"):
         kiln.op(" ")
     with pytest.raises(kiln.InvalidArgument, match="struct 'p q': its name"):
         kiln.struct("p q", "float x;")
 
 
-def test_a_recording_that_cannot_be_written_is_told(tmp_path, monkeypatch):
+def test_a_recording_that_cannot_be_written_is_told(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
-    for i, file in enumerate((tmp_path / "folder", "", "/proc/nope/x")):
+    files: tuple[str | pathlib.Path, ...] = (tmp_path / "folder", "", "/proc/nope/x")
+    for i, file in enumerate(files):
         with pytest.raises(kiln.IoError):
             with kiln.record(file):
                 kiln.Unit(f"lost{i}", f'extern "C" __global__ void lost{i}() {{}}').artifact("sm_90")
@@ -393,18 +399,19 @@ def test_a_recording_that_cannot_be_written_is_told(tmp_path, monkeypatch):
             raise ZeroDivisionError
 
 
-def test_a_recordings_name_need_be_no_text(tmp_path):
+def test_a_recordings_name_need_be_no_text(tmp_path: pathlib.Path) -> None:
     name = os.fsdecode(os.fsencode(tmp_path) + b"/r\xe9.profile")
     with kiln.record(name):
         kiln.Unit("named", 'extern "C" __global__ void named() {}').artifact("sm_90")
     assert kiln.replay(name, archs=["sm_90"]).demanded == 1
 
 
-def test_errors_have_a_class_of_their_own(tmp_path):
+def test_errors_have_a_class_of_their_own(tmp_path: pathlib.Path) -> None:
     unit = kiln.Unit("saxpy", SAXPY)
     with pytest.raises(kiln.IoError, match="is a directory"):
         kiln.build(tmp_path, [unit], archs=["sm_90"])
-    for more in ({}, {"bundle": tmp_path / "z.kiln"}):
+    ways: tuple[dict[str, Any], ...] = ({}, {"bundle": tmp_path / "z.kiln"})
+    for more in ways:
         with pytest.raises(kiln.NotFound, match="no such profile"):
             kiln.replay(tmp_path / "no.profile", archs=["sm_90"], **more)
     for bundle, words in ((tmp_path, "is a directory"), (tmp_path / "no" / "z.kiln", "there is no folder")):
@@ -416,7 +423,7 @@ def test_errors_have_a_class_of_their_own(tmp_path):
             kiln.add_bundle(given)
 
 
-def test_tables_are_streams_of_arrow():
+def test_tables_are_streams_of_arrow() -> None:
     pyarrow = pytest.importorskip("pyarrow")
     kiln.Unit("told", 'extern "C" __global__ void told() {}').artifact("sm_90")
     for table in (kiln.events(), kiln.status()):
@@ -424,7 +431,7 @@ def test_tables_are_streams_of_arrow():
         assert read.num_rows == len(table) and read.column_names == list(table[0])
 
 
-def test_text_that_is_no_utf_8_is_told_all_the_same(tmp_path):
+def test_text_that_is_no_utf_8_is_told_all_the_same(tmp_path: pathlib.Path) -> None:
     folder = os.fsencode(tmp_path) + b"/\xe9"
     with kiln.record(os.fsdecode(folder + b"/r.profile")):
         kiln.Unit("dir", 'extern "C" __global__ void dir() {}').artifact("sm_90")
@@ -436,12 +443,12 @@ def test_text_that_is_no_utf_8_is_told_all_the_same(tmp_path):
     assert any("\ufffd" in e["detail"] for e in kiln.events("warned"))
 
 
-def test_a_timeout_is_a_number():
+def test_a_timeout_is_a_number() -> None:
     with pytest.raises(kiln.InvalidArgument, match="timeout is not a number"):
         kiln.Unit("timed", 'extern "C" __global__ void timed() {}').artifact("sm_90", timeout=float("nan"))
 
 
-DECLARED = {
+DECLARED: dict[str, Callable[..., Any]] = {
     "there is no operator 'minimum'; there are plus": lambda: kiln.inclusive_scan(numpy.zeros(3, "i4"), "minimum"),
     "there is no operator ' Plus '": lambda: kiln.inclusive_scan(numpy.zeros(3, "i4"), " Plus "),
     "it has two fields 'x'": lambda: kiln.struct("p", "int x, x;"),
@@ -452,6 +459,6 @@ DECLARED = {
 
 
 @pytest.mark.parametrize("words", DECLARED)
-def test_what_cannot_be_is_told_where_it_is_written(words):
+def test_what_cannot_be_is_told_where_it_is_written(words: Any) -> None:
     with pytest.raises(kiln.InvalidArgument, match=words):
         DECLARED[words]()

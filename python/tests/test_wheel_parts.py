@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 import zipfile
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ FILES = {
 
 
 @pytest.fixture
-def take_apart(tmp_path):
+def take_apart(tmp_path: pathlib.Path) -> Any:
     if not PARTS.exists():
         pytest.skip("wheel_parts.py is not here")
     wheel = tmp_path / "kiln_gpu-1.2.3-cp312-abi3-linux_x86_64.whl"
@@ -31,33 +32,33 @@ def take_apart(tmp_path):
         for name, data in FILES.items():
             z.writestr(name, data)
 
-    def run(*platform):
+    def run(*platform: Any) -> Any:
         done = subprocess.run([sys.executable, PARTS, wheel, tmp_path / "dist", *platform], capture_output=True, text=True, check=True)
         return [pathlib.Path(line) for line in done.stdout.splitlines()]
 
     return run
 
 
-def content(wheel):
+def content(wheel: Any) -> Any:
     with zipfile.ZipFile(wheel) as z:
         return {name: z.read(name) for name in z.namelist()}
 
 
-def test_templates_go_into_a_wheel_of_their_own(take_apart):
+def test_templates_go_into_a_wheel_of_their_own(take_apart: Any) -> None:
     main, more = take_apart()
     assert main.name == "kiln_gpu-1.2.3-cp312-abi3-linux_x86_64.whl" and more.name == "kiln_gpu_sm90-1.2.3-py3-none-any.whl"
     assert {n for n in content(main) if n.endswith(".kiln")} == {"kiln/lib/kiln/spatial.kiln"}
     assert {n for n in content(more) if n.endswith(".kiln")} == {"kiln/lib/kiln/prims-sm_90.kiln", "kiln/lib/kiln/prims-sm_90-cuda12.kiln"}
 
 
-def test_the_platform_that_was_found_out_is_in_the_name_and_inside(take_apart):
+def test_the_platform_that_was_found_out_is_in_the_name_and_inside(take_apart: Any) -> None:
     main, more = take_apart("manylinux_2_28_x86_64")
     assert main.name == "kiln_gpu-1.2.3-cp312-abi3-manylinux_2_28_x86_64.whl"
     assert content(main)[f"{INFO}/WHEEL"].splitlines()[-1] == b"Tag: cp312-abi3-manylinux_2_28_x86_64"
     assert more.name.endswith("-py3-none-any.whl")
 
 
-def test_lists_of_files_are_right(take_apart):
+def test_lists_of_files_are_right(take_apart: Any) -> None:
     for wheel in take_apart("manylinux_2_28_x86_64"):
         held = content(wheel)
         record = next(name for name in held if name.endswith("/RECORD"))

@@ -7,7 +7,10 @@
 #include <kiln/event.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
+#include <new>
+#include <type_traits>
 
 namespace kiln {
 
@@ -26,8 +29,11 @@ struct pool_table {
     std::map<int, user_allocator> waiting;  // given before their pool was made
     std::vector<std::weak_ptr<std::function<void(int)>>> on_pressure;
 };
-pool_table& table() {
-    static auto* const all = new pool_table;  // other threads may allocate until the very end
+// Other threads may allocate until the very end. Made where there is memory for it already: who asks whether there is a pool cannot fail.
+pool_table& table() noexcept {
+    static_assert(std::is_nothrow_default_constructible_v<pool_table>);
+    alignas(pool_table) static std::byte place[sizeof(pool_table)];
+    static auto* const all = new (place) pool_table;
     return *all;
 }
 

@@ -34,7 +34,7 @@ bool identify(cuda::driver_api const& api, stream_ref on, unsigned long long& id
 
 }  // namespace
 
-std::uint32_t* signals_of(cuda::context const& where, stream_ref on) noexcept {
+std::uint32_t* signals_of(cuda::context const& where, stream_ref on) noexcept try {
     auto const& api = where.api();
     std::pair<int, unsigned long long> key{where.device(), 0};
     if (!identify(api, on, key.second)) return nullptr;
@@ -60,6 +60,8 @@ std::uint32_t* signals_of(cuda::context const& where, stream_ref on) noexcept {
     }
     last = {key, reinterpret_cast<std::uint32_t*>(found->second)};
     return last.second;
+} catch (std::bad_alloc const&) {
+    return nullptr;  // the work is done without them
 }
 
 }  // namespace kiln::runtime
