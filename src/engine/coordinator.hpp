@@ -140,6 +140,9 @@ private:
     // Somebody waits by now for what was asked for afar when nobody did.
     void hurry(flight_ptr const& f);
     void hurry_later(flight_ptr const& f);
+    // Who answers keeps the time that others wait for him, unless he is held up himself.
+    void watch_who_answers(flight_ptr const& f, store::urgency how);
+    void look_after_them();
     struct way_back;
     [[nodiscard]] static bool hand_over(way_back& back, flight_ptr const& f, store::far_answer what);
     void heard_of(flight_ptr const& f, store::far_answer const& what);
@@ -190,6 +193,12 @@ private:
         explicit in_hand(coordinator& of) { back->to = &of; }
         std::mutex mutex;
         std::map<base::digest, flight_ptr> flights;  // by identity: in progress, and failures for a moment
+        struct asked_afar {
+            std::weak_ptr<flight> what;
+            store::urgency how;
+        };
+        std::vector<asked_afar> afar;  // some of it answered
+        bool looks_after_them = false;
         std::shared_ptr<way_back> const back = std::make_shared<way_back>();
         background_thread background;  // last: its tasks use everything above
     };

@@ -7,6 +7,12 @@
 
 namespace kiln::engine_detail {
 
+namespace {
+
+constexpr std::chrono::milliseconds between_looks{250};
+
+}  // namespace
+
 bool coordinator::is_shared(order const& what) const {
     auto const* const c = std::get_if<compile::compile_job>(&what.job.task);
     if (c == nullptr) return true;
@@ -51,6 +57,7 @@ void coordinator::look_further(flight_ptr const& f) {
     if (is_stopped()) return finish(f, shutting_down(f->order.subject));
     auto const question = question_for(*f);
     f->unhurried = question.how == store::urgency::nobody_waits;
+    watch_who_answers(f, question.how);
     store_.ask(question, [back = hand().back, f](store::far_answer what) {
         if (hand_over(*back, f, std::move(what))) return;
         // Not with its lock: whoever is told may ask for more.
@@ -59,6 +66,45 @@ void coordinator::look_further(flight_ptr const& f) {
     });
     // Somebody may have come between the question and the mark.
     if (f->unhurried.load() && is_waited_for(*f)) hurry_later(f);
+}
+
+void coordinator::watch_who_answers(flight_ptr const& f, store::urgency how) {
+    auto& mine = hand();
+    {
+        std::lock_guard const lock{mine.mutex};
+        mine.afar.push_back({f, how});
+        if (std::exchange(mine.looks_after_them, true)) return;
+    }
+    if (background().post_at(base::clock::now() + between_looks, [this] { look_after_them(); })) return;
+    std::lock_guard const lock{mine.mutex};  // no thread is to be had now: whoever asks next tries again
+    mine.looks_after_them = false;
+}
+
+// On the thread that hears the answers.
+void coordinator::look_after_them() {
+    using store::urgency;
+    bool const late = store_.is_one_held_up(urgency::somebody_waits);
+    bool const late_for_all = late && store_.is_one_held_up(urgency::nothing_else_will_do);
+    std::vector<flight_ptr> seen, in_vain;  // none of them goes while the lock is held
+    bool goes_on = false;
+    auto& mine = hand();
+    {
+        std::lock_guard const lock{mine.mutex};
+        std::erase_if(mine.afar, [&](auto const& one) {
+            auto const& f = seen.emplace_back(one.what.lock());
+            if (!f || f->finished.load() || f->making) return true;
+            if (!(one.how == urgency::nothing_else_will_do ? late_for_all : late)) return false;
+            in_vain.push_back(f);
+            return true;
+        });
+        goes_on = mine.looks_after_them = !mine.afar.empty();
+    }
+    for (auto const& f : in_vain) {
+        store::far_answer none{.late = "fleet-late", .is_last = false, .said = "no answer in time"};
+        none.what.why = store::miss::disabled;
+        guarded(f, [&] { heard_of(f, none); });
+    }
+    if (goes_on) (void)background().post_at(base::clock::now() + between_looks, [this] { look_after_them(); });
 }
 
 // False: there is no thread to hear of it. Where nobody is left nobody need.

@@ -29,17 +29,21 @@ bool reactor::post(task what) {
     return true;
 }
 
-void reactor::stop(task last) noexcept {
+bool reactor::stop(task last, std::optional<base::time_point> deadline) noexcept {
     std::thread ending;
+    bool ends = true;
     {
-        std::lock_guard const lock{mutex_};
+        std::unique_lock lock{mutex_};
         if (!stopping_) last_ = std::move(last);
         stopping_ = true;
         std::uint64_t const one = 1;
         if (wake_) (void)!::write(wake_.get(), &one, sizeof one);
         ending = std::move(thread_);
+        if (deadline && ending.joinable()) ends = ended_.wait_until(lock, *deadline, [&] { return has_ended_; });
     }
-    if (ending.joinable()) ending.join();
+    if (!ends) ending.detach();
+    else if (ending.joinable()) ending.join();
+    return ends;
 }
 
 void reactor::end_after_this() noexcept {
@@ -51,6 +55,15 @@ void reactor::end_after_this() noexcept {
 bool reactor::runs_here() noexcept {
     std::lock_guard const lock{mutex_};
     return thread_.get_id() == std::this_thread::get_id();
+}
+
+base::clock::duration reactor::held_up_for() const noexcept {
+    auto const since = busy_since_.load(std::memory_order_relaxed);
+    return since == 0 ? base::clock::duration{} : base::clock::now().time_since_epoch() - base::clock::duration{since};
+}
+
+void reactor::is_busy() noexcept {
+    busy_since_.store(base::clock::now().time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 reactor::timer reactor::at(base::time_point when, task what) {
@@ -121,8 +134,10 @@ void reactor::turn() {
     // Copied: either may be replaced by what it calls.
     auto const wait = wait_;
     auto const after = after_;
+    busy_since_.store(0, std::memory_order_relaxed);
     if (wait) (void)wait(all, pause);
     else (void)::poll(all.data(), all.size(), pause);
+    is_busy();
     std::uint64_t ignored = 0;
     if (all.front().revents != 0) (void)!::read(wake_.get(), &ignored, sizeof ignored);
     all.erase(all.begin());
@@ -132,6 +147,7 @@ void reactor::turn() {
 }
 
 void reactor::run() noexcept {
+    is_busy();
     for (;;) {
         std::deque<task> some;
         task last;
@@ -147,6 +163,9 @@ void reactor::run() noexcept {
             timers_.clear();
             rings_at_.clear();
             watched_.clear();
+            std::lock_guard const lock{mutex_};
+            has_ended_ = true;
+            ended_.notify_all();
             return;
         }
         for (auto const& t : some) guarded(t);

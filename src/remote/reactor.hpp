@@ -7,11 +7,13 @@
 #include "base/clock.hpp"
 #include "base/files.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <poll.h>
 #include <thread>
 #include <unordered_map>
@@ -30,11 +32,14 @@ public:
 
     // False: it will not run. The reactor was stopped, or the machine has no thread or descriptor left.
     [[nodiscard]] bool post(task what);
-    // What has not begun is dropped; `last` runs on the thread before it ends.
-    void stop(task last = {}) noexcept;
+    // What has not begun is dropped; `last` runs on the thread before it ends. False: at the deadline it had not ended, and is left behind:
+    // it does `last` and ends when it can, and this must be left alone from then on.
+    bool stop(task last = {}, std::optional<base::time_point> deadline = {}) noexcept;
     // On its own thread, which cannot wait for itself: it ends after this turn, and must be left alone from then on.
     void end_after_this() noexcept;
     [[nodiscard]] bool runs_here() noexcept;
+    // For how long it has been at one thing, without a look at what else there is. From any thread.
+    [[nodiscard]] base::clock::duration held_up_for() const noexcept;
 
     // The rest only on the thread.
     timer at(base::time_point when, task what);
@@ -49,6 +54,7 @@ public:
 private:
     [[nodiscard]] bool start();
     void run() noexcept;
+    void is_busy() noexcept;
     void turn();
     void run_due();
     void report(std::vector<::pollfd> const& ready);
@@ -61,12 +67,15 @@ private:
         std::uint64_t since = 0;
     };
 
-    std::mutex mutex_;  // posted_, thread_, wake_, stopping_, last_
+    std::mutex mutex_;  // posted_, thread_, wake_, stopping_, last_, has_ended_
+    std::condition_variable ended_;
     std::deque<task> posted_;
     std::thread thread_;
     base::file_descriptor wake_;
     bool stopping_ = false;
     task last_;
+    bool has_ended_ = false;
+    std::atomic<base::clock::rep> busy_since_{0};  // 0: it waits
 
     std::map<std::pair<base::time_point, timer>, task> timers_;
     std::unordered_map<timer, base::time_point> rings_at_;

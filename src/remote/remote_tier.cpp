@@ -13,6 +13,12 @@ namespace kiln::remote {
 
 namespace {
 
+// What it does itself takes milliseconds. It may be inside a library that reads a certificate, or a token, from a disk that hangs.
+constexpr std::chrono::milliseconds until_it_is_held_up{500};
+// As long as the end of a program waits for who is inside OpenSSL or libcurl.
+constexpr std::chrono::milliseconds patience_with_its_thread{2000};
+constexpr std::string_view held_up = "its thread is held up: a file that it needs may lie on a disk that hangs";
+
 // What a thread that waits and the reactor's thread share.
 template <class T>
 struct rendezvous {
@@ -142,14 +148,15 @@ private:
 
 // Everything of one process: after fork() the child leaves its parent's alone and makes its own.
 struct remote_tier::state {
-    state(remote_tier& tier, client_rules const& rules)
-        : made_of{make_servers(loop, rules.options)},
-          asks{{.rules = rules,
+    explicit state(std::shared_ptr<common> of)
+        : known{std::move(of)},
+          made_of{make_servers(loop, known->rules->options)},
+          asks{{.rules = *known->rules,
                 .loop = loop,
-                .guard = tier.guard_.get(),
-                .counts = tier.counts_,
-                .refused = tier.refused_,
-                .events = *tier.events_,
+                .guard = known->guard.get(),
+                .counts = known->counts,
+                .refused = known->refused,
+                .events = *known->events,
                 .bytes = *made_of.bytes,
                 .leases = made_of.leases,
                 .aside = aside}} {
@@ -158,11 +165,16 @@ struct remote_tier::state {
         asks.make_claim = [way = way](digest const& request, std::string const& token) -> store::claim_ptr {
             return std::make_shared<held_claim>(way, request, token);
         };
-        asks.may_give = [&tier](digest const& key, digest const& payload) { return tier.may_give(key, payload); };
+        asks.may_give = [this](digest const& key, digest const& payload) { return known->may_give(key, payload); };
     }
     ~state() {
         cut_off();
-        loop.stop([this] { close(); });
+        (void)loop.stop([this] { close(); });
+    }
+    // False: its thread is held up by what does not return, and all of this must be left to it.
+    [[nodiscard]] bool end_until(base::time_point deadline) {
+        cut_off();
+        return loop.stop([this] { close(); }, deadline);
     }
     void cut_off() {
         std::lock_guard const lock{way->mutex};
@@ -180,6 +192,7 @@ struct remote_tier::state {
         loop.end_after_this();
     }
 
+    std::shared_ptr<common> const known;
     std::uint64_t generation = base::fork_generation();
     reactor loop;
     check_threads aside{loop};
@@ -189,7 +202,8 @@ struct remote_tier::state {
 };
 
 remote_tier::remote_tier(remote_options options, std::shared_ptr<store::event_outlet> events, put_rule rule)
-    : options_{std::move(options)}, events_{std::move(events)}, rule_{rule} {
+    : options_{std::move(options)}, rule_{rule} {
+    common_->events = std::move(events);
     base::close_gate_at_exit();
 }
 
@@ -204,7 +218,9 @@ remote_tier::~remote_tier() {
     // An answer was the last to know of the store: this is the reactor's own thread.
     bool const here = !parents && last->loop.runs_here();
     if (here) last->leave();
-    if (parents || here) new std::shared_ptr<state>{std::move(last)};
+    bool const is_left = !parents && !here && !last->end_until(base::clock::now() + patience_with_its_thread);
+    if (is_left) common_->events->close();
+    if (parents || here || is_left) new std::shared_ptr<state>{std::move(last)};
 }
 
 store::tier_traits remote_tier::traits() const noexcept {
@@ -219,25 +235,26 @@ store::tier_traits remote_tier::traits() const noexcept {
 }
 
 client_rules const* remote_tier::rules() {
+    auto& rules = common_->rules;
     {
         std::lock_guard const lock{mutex_};
-        if (keys_read_) return rules_ ? &*rules_ : nullptr;
+        if (keys_read_) return rules ? &*rules : nullptr;
     }
     auto made = make_rules(options_, rule_);
     std::string why;
     {
         std::lock_guard const lock{mutex_};
-        if (keys_read_) return rules_ ? &*rules_ : nullptr;
+        if (keys_read_) return rules ? &*rules : nullptr;
         keys_read_ = true;
         if (made) {
-            rules_ = *std::move(made);
-            return &*rules_;
+            rules = *std::move(made);
+            return &*rules;
         }
         why = off_ = made.error().message();
     }
-    events_->emit({.kind = event_kind::warned,
-                   .reason = "fleet-off",
-                   .detail = fmt::format("{} is not used: {}", options_.at.text(), why)});
+    common_->events->emit({.kind = event_kind::warned,
+                           .reason = "fleet-off",
+                           .detail = fmt::format("{} is not used: {}", options_.at.text(), why)});
     return nullptr;
 }
 
@@ -248,25 +265,44 @@ std::string remote_tier::trouble_with_keys() {
 }
 
 std::shared_ptr<remote_tier::state> remote_tier::current() {
-    auto const* const how = rules();
-    if (how == nullptr) return nullptr;
+    if (rules() == nullptr) return nullptr;
     base::no_fork_meanwhile const whole;  // what is made has mutexes of its own
     std::lock_guard const lock{mutex_};
     if (state_ && state_->generation == base::fork_generation()) return state_;
     // The parent's thread is not here, and its sockets are closed: left alone for ever, not destroyed.
     if (state_) new std::shared_ptr<state>{std::move(state_)};
-    state_ = std::make_shared<state>(*this, *how);
+    state_ = std::make_shared<state>(common_);
     return state_;
+}
+
+std::shared_ptr<remote_tier::state> remote_tier::state_here() const noexcept {
+    std::lock_guard const lock{mutex_};
+    return state_ && state_->generation == base::fork_generation() ? state_ : nullptr;
+}
+
+std::string_view remote_tier::why_in_vain() const noexcept {
+    if (is_held_up(store::urgency::somebody_waits)) return held_up;
+    auto const* const known = common_->guard.peek();
+    if (known == nullptr) return {};
+    return known->is_out_of_reach() || known->is_silent() ? "it does not answer" : std::string_view{};
+}
+
+bool remote_tier::is_held_up(store::urgency how) const noexcept {
+    auto const s = state_here();
+    bool const must = how == store::urgency::nothing_else_will_do;
+    return s && s->loop.held_up_for() >= (must ? options_.timeout : until_it_is_held_up);
 }
 
 void remote_tier::ask(store::question const& what, store::answered then) {
     bool const must = what.how == store::urgency::nothing_else_will_do;
-    if (guard_.get().is_out_of_reach() && !must) {
-        if (guard_.get().may_try()) {
+    auto& guard = common_->guard.get();
+    if (guard.is_out_of_reach() && !must) {
+        if (guard.may_try()) {
             if (auto const s = current()) (void)s->loop.post([raw = s.get()] { raw->asks.try_again(); });
         }
         return then({.hit = {}, .why = miss::disabled, .detail = "the server does not answer"});
     }
+    if (is_held_up(what.how)) return then({.hit = {}, .why = miss::disabled, .detail = std::string{held_up}});
     auto const s = current();
     if (!s) return then({.hit = {}, .why = miss::disabled, .detail = trouble_with_keys()});
     auto asked = std::make_shared<std::pair<store::question, store::answered>>(what, std::move(then));
@@ -284,15 +320,15 @@ store::answer remote_tier::ask_sync(store::question const& what) {
     return *std::move(out);
 }
 
-bool remote_tier::may_give(digest const& key, digest const& payload) {
-    bool condemned = false;
+bool remote_tier::common::may_give(digest const& key, digest const& payload) {
+    bool is_condemned = false;
     {
-        std::lock_guard const lock{mutex_};
-        condemned = condemned_.erase(key) > 0;
-        if (!condemned) given_[key] = payload;
+        std::lock_guard const lock{mutex};
+        is_condemned = condemned.erase(key) > 0;
+        if (!is_condemned) given[key] = payload;
     }
-    if (condemned) refused_.add(key, payload);
-    return !refused_.has(key, payload);
+    if (is_condemned) refused.add(key, payload);
+    return !refused.has(key, payload);
 }
 
 result<store::lookup> remote_tier::find(store::address const& at, store::expectation const& expected) {
@@ -332,9 +368,9 @@ result<store::put_outcome> remote_tier::put(store::entry_ptr const& what) {
     }
     auto packet = std::make_shared<base::bytes const>(encode_packet(signatures, entry));
     if (packet->size() > options_.most_entry) {
-        counts_.add("dropped");
-        counts_.error(name_of(trouble::too_large));
-        events_->emit(
+        common_->counts.add("dropped");
+        common_->counts.error(name_of(trouble::too_large));
+        common_->events->emit(
             {.kind = event_kind::fault,
              .unit = what->about.name,
              .target = what->about.target,
@@ -346,7 +382,7 @@ result<store::put_outcome> remote_tier::put(store::entry_ptr const& what) {
             [raw = s.get(), request = what->about.at.request] { raw->asks.cannot_publish(request, "too-large"); });
         return store::put_outcome{.kept = false, .why = "too-large"};
     }
-    if (!may_give(what->about.at.key, payload)) return store::put_outcome{.kept = false, .why = "refused"};
+    if (!common_->may_give(what->about.at.key, payload)) return store::put_outcome{.kept = false, .why = "refused"};
     auto const meet = std::make_shared<rendezvous<result<store::put_outcome>>>();
     auto const parcel = std::make_shared<client::parcel>(
         client::parcel{.about = what->about, .payload = payload, .packet = std::move(packet)});
@@ -361,15 +397,16 @@ result<store::put_outcome> remote_tier::put(store::entry_ptr const& what) {
 
 void remote_tier::reject(store::address const& at) noexcept {
     std::optional<digest> payload;
+    auto& c = *common_;
     {
-        std::lock_guard const lock{mutex_};
-        if (auto const given = given_.find(at.key); given != given_.end()) payload = given->second;
-        else condemned_.insert(at.key);  // not seen yet: what the server has of it when it is
+        std::lock_guard const lock{c.mutex};
+        if (auto const given = c.given.find(at.key); given != c.given.end()) payload = given->second;
+        else c.condemned.insert(at.key);  // not seen yet: what the server has of it when it is
     }
-    if (payload) refused_.add(at.key, *payload);
+    if (payload) c.refused.add(at.key, *payload);
 }
 
-store::statistics remote_tier::take_counts() { return counts_.take(); }
+store::statistics remote_tier::take_counts() { return common_->counts.take(); }
 
 template <class T>
 std::optional<T> remote_tier::call(std::function<void(byte_server&, std::function<void(T)>)> what,
@@ -396,7 +433,8 @@ remote_tier::condition remote_tier::examine() {
     auto const most = options_.connect_timeout + options_.timeout;
     base::stopwatch watch;
     auto facts = call<server_facts>([](byte_server& b, auto then) { b.describe(std::move(then)); }, most);
-    if (!facts) facts.emplace().why = {trouble::timeout, "no answer"};
+    bool const is_stuck = !facts && is_held_up(store::urgency::somebody_waits);
+    if (!facts) facts.emplace().why = {trouble::timeout, std::string{is_stuck ? held_up : "no answer"}};
     out.why = std::move(facts->why);
     out.said = std::move(facts->said);
     out.certificate_days = facts->certificate_days;
@@ -406,7 +444,7 @@ remote_tier::condition remote_tier::examine() {
         (void)call<failure>([](byte_server& b, auto then) { b.ping(std::move(then)); }, most);
         out.round_trip_ms = watch.ms();
     }
-    out.breaker_open = guard_.get().is_open();
+    out.breaker_open = common_->guard.get().is_open();
     struct numbers {
         std::chrono::nanoseconds typical, slow;
         byte_server::traffic traffic;

@@ -17,11 +17,8 @@ public:
     [[nodiscard]] std::string_view name() const noexcept override { return "fleet"; }
     [[nodiscard]] store::tier_traits traits() const noexcept override;
     [[nodiscard]] std::string which() const override { return options_.at.text(); }
-    [[nodiscard]] std::string_view why_in_vain() const noexcept override {
-        auto const* const known = guard_.peek();
-        if (known == nullptr) return {};
-        return known->is_out_of_reach() || known->is_silent() ? "it does not answer" : std::string_view{};
-    }
+    [[nodiscard]] std::string_view why_in_vain() const noexcept override;
+    [[nodiscard]] bool is_held_up(store::urgency how) const noexcept override;
     [[nodiscard]] result<store::lookup> find(store::address const& at, store::expectation const& expected) override;
     // Of a family nothing is known: only what is asked for by request is found.
     [[nodiscard]] result<std::vector<store::summary>> list(digest const& family,
@@ -64,22 +61,32 @@ public:
 private:
     [[nodiscard]] std::shared_ptr<state> current();
     [[nodiscard]] client_rules const* rules();
-    [[nodiscard]] bool may_give(digest const& key, digest const& payload);
+    // Without one being made.
+    [[nodiscard]] std::shared_ptr<state> state_here() const noexcept;
+
+    // The thread's as well, which may be left behind.
+    struct common {
+        base::per_process<breaker> guard{[] { return std::make_unique<breaker>(); }};
+        tally counts;
+        store::refusals refused;
+        std::shared_ptr<store::event_outlet> events;
+
+        base::forkable_mutex mutex;  // the members below
+        std::optional<client_rules> rules;
+        std::set<digest> condemned;
+        std::map<digest, digest> given;  // payloads by key: what was given or put: what reject() is about
+
+        [[nodiscard]] bool may_give(digest const& key, digest const& payload);
+    };
 
     remote_options const options_;
-    std::shared_ptr<store::event_outlet> const events_;
     put_rule const rule_;
-    base::per_process<breaker> guard_{[] { return std::make_unique<breaker>(); }};
-    tally counts_;
-    store::refusals refused_;
+    std::shared_ptr<common> const common_ = std::make_shared<common>();
 
-    base::forkable_mutex mutex_;  // the members below
+    mutable base::forkable_mutex mutex_;  // the members below
     std::shared_ptr<state> state_;
-    std::optional<client_rules> rules_;
     std::string off_;
     bool keys_read_ = false;
-    std::set<digest> condemned_;
-    std::map<digest, digest> given_;  // payloads by key: what was given or put: what reject() is about
 };
 
 // All of KILN_REMOTE, in order; those that cannot be used are an event each.

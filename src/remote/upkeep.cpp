@@ -94,9 +94,13 @@ checked_object check_packet(base::bytes const& packet, trust const& rule, digest
     auto const outer = decode_packet(packet);
     if (!outer.parts) return {.why = outer.why};
     checked_object out;
-    for (auto const& s : outer.parts->signatures) out.signers.push_back(s.by);
     auto const entry = base::byte_span{packet}.subspan(outer.parts->front);
     out.why = mistrusted(rule, outer.parts->signatures, entry);
+    for (auto const& s : outer.parts->signatures) {
+        // A packet that is believed because of one of them may name whomever it likes in the others.
+        bool const is_his = out.why || !mistrusted(rule, std::span{&s, 1}, entry);
+        if (is_his && std::ranges::find(out.signers, s.by) == out.signers.end()) out.signers.push_back(s.by);
+    }
     if (out.why) return out;
     auto const decoded = store::decode_entry({entry.begin(), entry.end()});
     if (!decoded.what) out.why = decoded.why;

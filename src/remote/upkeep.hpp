@@ -20,9 +20,10 @@ struct kept_object {
 };
 
 struct checked_object {
-    std::optional<miss> why{};             // nothing: sound, or gone meanwhile
-    std::vector<store::key_id> signers{};  // whom it names; whether rightly is what `why` says
-    bool is_probe = false;                 // what 'kiln doctor' left
+    std::optional<miss> why{};  // nothing: sound, or gone meanwhile
+    // Each once: who signed it, and where it is not believed, or the server is, whom it names.
+    std::vector<store::key_id> signers{};
+    bool is_probe = false;  // what 'kiln doctor' left
 };
 
 class upkeep {

@@ -121,6 +121,10 @@ found store::find(address const& at, expectation const& expected) {
 
 bool store::has_far() const { return !state_->far_tiers().empty(); }
 
+bool store::is_one_held_up(urgency how) const {
+    return std::ranges::any_of(state_->far_tiers(), [&](auto const& s) { return s->what->is_held_up(how); });
+}
+
 // The last of them that can be written is asked last, whatever the order, because the claim is asked for with it.
 void store::ask(question const& what, std::function<void(far_answer)> then) {
     auto j = std::make_shared<journey>();

@@ -134,6 +134,8 @@ public:
     // `then`. A claim is asked of the last of them that can be written.
     [[nodiscard]] bool has_far() const;
     void ask(question const& what, std::function<void(far_answer)> then);
+    // One of them is: what was asked of it may never be answered.
+    [[nodiscard]] bool is_one_held_up(urgency how) const;
     // What the tiers have of a family or request, in tier order. A tier is asked only when the caller went on after all that
     // the tiers before had. What a nearer tier has by the same rules is not shown again.
     void candidates(digest const& family, std::optional<digest> const& request,

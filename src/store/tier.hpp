@@ -201,6 +201,13 @@ public:
     // Why nobody should wait for what is being written to it; empty where there is no reason. Returns at once.
     [[nodiscard]] virtual std::string_view why_in_vain() const noexcept { return {}; }
 
+    // For tiers that answer later: whatever would answer has been at one thing for too long to wait for, and keeps no time either. Returns at
+    // once.
+    [[nodiscard]] virtual bool is_held_up(urgency how) const noexcept {
+        (void)how;
+        return false;
+    }
+
     // Everything is checked before a hit is returned. An entry that fails is removed where the tier can. Only looking: an
     // entry stays young by used().
     [[nodiscard]] virtual result<lookup> find(address const& at, expectation const& expected) = 0;

@@ -76,6 +76,10 @@ public:
 
     std::atomic<int> finds{0}, lists{0}, uses{0};
     std::function<void()> on_find, on_put;
+    std::atomic<bool> held_up{false};
+    [[nodiscard]] bool is_held_up(store::urgency how) const noexcept override {
+        return held_up && how != store::urgency::nothing_else_will_do;
+    }
 
     // The rest is of answers that come later.
     void ask(store::question const& what, store::answered then) override {

@@ -102,6 +102,21 @@ TEST_F(far_tiers, who_is_late_does_not_hold_up_a_compile) {
     EXPECT_EQ(requests().status().requests, 1u);
 }
 
+TEST_F(far_tiers, who_is_held_up_and_keeps_no_time_does_not_hold_up_a_compile) {
+    auto answer = ask(unit_named("u"));
+    auto const q = far_->next();
+    far_->held_up = true;
+    EXPECT_EQ(answer.wait_sync(std::chrono::seconds{10}).value().from, provenance::compiled);
+    ASSERT_EQ(told(event_kind::fell_back).size(), 1u);
+    EXPECT_EQ(told(event_kind::fell_back)[0].reason.view(), "fleet-late");
+    q.then({.hit = made_elsewhere(unit_named("u"))});  // too late: dropped
+    // Who answers again is waited for again.
+    far_->held_up = false;
+    auto next = ask(unit_named("next"));
+    far_->next().then({.hit = made_elsewhere(unit_named("next"))});
+    EXPECT_EQ(next.wait_sync().value().from, provenance::fleet);
+}
+
 TEST_F(far_tiers, whichever_comes_first_is_the_answer) {
     compiler_.hold();
     auto answer = ask(unit_named("u"));
@@ -303,14 +318,14 @@ private:
 };
 
 TEST_F(far_tiers, an_answer_that_no_thread_can_hear_is_an_error_and_whoever_is_told_may_ask_for_more) {
-    auto const asked = ask(unit_named("u"), priority::blocking);
-    std::optional<pending<obtained>> more;
-    asked.then([&](result<obtained> const&) { more = ask(unit_named("v"), priority::blocking); });
+    std::optional<pending<obtained>> asked, more;
     {
         without_threads const none;
+        asked = ask(unit_named("u"), priority::blocking);
+        asked->then([&](result<obtained> const&) { more = ask(unit_named("v"), priority::blocking); });
         far_->next().then({});
     }
-    auto const got = asked.wait_sync(std::chrono::seconds{0});
+    auto const got = asked->wait_sync(std::chrono::seconds{0});
     ASSERT_FALSE(got);
     EXPECT_EQ(got.error().code(), errc::io);
     EXPECT_THAT(got.error().message(), HasSubstr("no thread could be started"));

@@ -11,8 +11,10 @@
 
 #include <algorithm>
 #include <array>
+#include <fcntl.h>
 #include <future>
 #include <mutex>
+#include <sys/stat.h>
 
 namespace kiln::remote {
 
@@ -101,22 +103,86 @@ TEST(remote_without_server, R1_a_server_that_never_answers_costs_a_quarter_of_a_
     EXPECT_LE(first_answer(*t, question_of(*e)).ms, 10);
 }
 
-TEST(remote_without_server, R1_who_examines_a_remote_whose_thread_is_held_up_is_not) {
-    std::promise<void> held, go;
-    std::once_flag once;
+template <class Is>
+bool comes_true(Is is) {
+    auto const end = base::clock::now() + std::chrono::seconds{10};
+    while (!is() && base::clock::now() < end) std::this_thread::sleep_for(milliseconds{5});
+    return is();
+}
+
+// As a certificate on a disk that hangs does: until go().
+class held_up_tier {
+public:
+    held_up_tier() {
+        what->ask(question_of(*entry_of(1)), [s = state_](store::answer const&) {
+            std::call_once(s->once, [&] { s->held.set_value(); });
+            s->until.wait();
+        });
+        state_->held.get_future().get();
+    }
+    ~held_up_tier() { go(); }
+    void go() {
+        std::call_once(gone_, [&] { state_->free.set_value(); });
+    }
+
     test::fault_proxy const silent{0};
-    auto const t = fault_tier(silent.redis(), "trust=server patience=1ms connect-timeout=100ms timeout=100ms");
-    auto const e = entry_of(1);
-    t->ask(question_of(*e), [&, until = go.get_future().share()](store::answer const&) {
-        std::call_once(once, [&] { held.set_value(); });
-        until.wait();
-    });
-    held.get_future().get();
-    auto seen = std::async(std::launch::async, [&] { return t->examine(); });
+    std::shared_ptr<remote_tier> what =
+        fault_tier(silent.redis(), "trust=server patience=1ms connect-timeout=100ms timeout=1s");
+
+private:
+    struct state {
+        std::once_flag once;
+        std::promise<void> held, free;
+        std::shared_future<void> until = free.get_future().share();
+    };
+    std::shared_ptr<state> const state_ = std::make_shared<state>();
+    std::once_flag gone_;
+};
+
+TEST(remote_without_server, R1_who_examines_a_remote_whose_thread_is_held_up_is_not) {
+    held_up_tier t;
+    auto seen = std::async(std::launch::async, [&] { return t.what->examine(); });
     bool const came_back = seen.wait_for(std::chrono::seconds{10}) == std::future_status::ready;
-    go.set_value();
+    t.go();
     EXPECT_TRUE(came_back);
     EXPECT_TRUE(seen.get().why);
+}
+
+TEST(remote_without_server, R1_who_asks_a_remote_whose_thread_is_held_up_is_told_so_at_once) {
+    using store::urgency;
+    held_up_tier t;
+    ASSERT_TRUE(comes_true([&] { return t.what->is_held_up(urgency::somebody_waits); }));
+    EXPECT_FALSE(t.what->why_in_vain().empty());
+    auto const got = first_answer(*t.what, question_of(*entry_of(3)));
+    EXPECT_TRUE(got.what.is_last);
+    EXPECT_EQ(got.what.why, miss::disabled);
+    EXPECT_LE(got.ms, 10);
+    // Who has nothing else waits as long as for a server.
+    EXPECT_TRUE(comes_true([&] { return t.what->is_held_up(urgency::nothing_else_will_do); }));
+    t.go();
+    EXPECT_TRUE(comes_true([&] { return !t.what->is_held_up(urgency::somebody_waits); }));
+}
+
+TEST(remote_without_server, R1_the_end_of_a_remote_whose_thread_is_held_up_is_bounded) {
+    held_up_tier t;
+    auto ended = std::async(std::launch::async, [last = std::move(t.what)]() mutable { last.reset(); });
+    EXPECT_EQ(ended.wait_for(std::chrono::seconds{10}), std::future_status::ready);
+}
+
+TEST(remote_without_server, R1_a_certificate_that_is_never_read_holds_up_neither_who_asks_nor_the_end) {
+    if (!load_curl()) GTEST_SKIP() << "libcurl is not here";
+    auto const scratch = base::temporary_directory::make("kiln-remote").value();
+    auto const ca = scratch.path() / "ca.pem";
+    ASSERT_EQ(::mkfifo(ca.c_str(), 0600), 0);
+    test::fault_proxy const silent{0};
+    auto t = fault_tier(fmt::format("https://127.0.0.1:{}/k", silent.port()),
+                        fmt::format("trust=server ca={}", ca.native()));
+    t->ask(question_of(*entry_of(1)), [](store::answer const&) {});
+    ASSERT_TRUE(comes_true([&] { return t->is_held_up(store::urgency::somebody_waits); }));
+    EXPECT_LE(first_answer(*t, question_of(*entry_of(3))).ms, 10);
+    auto ended = std::async(std::launch::async, [last = std::move(t)]() mutable { last.reset(); });
+    EXPECT_EQ(ended.wait_for(std::chrono::seconds{10}), std::future_status::ready);
+    base::file_descriptor const written{::open(ca.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC)};  // it goes on, and ends
 }
 
 TEST_F(remote_faults, R1_patience_is_kept_and_the_answer_still_comes) {

@@ -63,6 +63,28 @@ TEST(remote_upkeep, who_signed_is_told) {
     EXPECT_EQ(seen.signers, std::vector{key.public_half().id()});
 }
 
+TEST(remote_upkeep, a_packet_names_its_signer_once_and_nobody_who_did_not_sign) {
+    auto const scratch = base::temporary_directory::make("kiln-upkeep").value();
+    signer const by{.key = store::private_key::generate().value(), .epoch = 0};
+    auto const half = by.key.public_half();
+    base::replace_file(scratch.path() / "k.pub", base::as_bytes(half.pem()), 0644).value();
+    auto const about = entry_of(1)->about;
+    auto const entry = store::encode_entry(*entry_of(1)).value();
+    auto const his = sign_entry(by, "default", entry);
+    auto another = his;
+    another.by[0] ^= 1;
+    auto const name = object_name("default", about.at.request, 0).hex();
+    base::make_directories(scratch.path() / name.substr(0, 2)).value();
+    base::replace_file(scratch.path() / name.substr(0, 2) / name.substr(2),
+                       encode_packet(std::vector{another, his, his}, entry), 0644)
+        .value();
+    auto const rule = fmt::format("http://127.0.0.1:1 keys={}/k.pub read-only", scratch.path().native());
+    auto all = upkeep::of_folder(scratch.path(), options_of(rule));
+    auto const seen = all.check(all.list().value().at(0)).value();
+    EXPECT_FALSE(seen.why);
+    EXPECT_EQ(seen.signers, std::vector{half.id()});
+}
+
 TEST(remote_upkeep, a_key_of_another_type_is_told_and_the_others_are_checked) {
     if (auto const what = test::redis_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
     test::redis_process server;
