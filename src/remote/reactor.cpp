@@ -4,10 +4,29 @@
 #include "base/quiet_thread.hpp"
 
 #include <algorithm>
+#include <array>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <string_view>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 namespace kiln::remote {
+
+namespace {
+
+// On a busy machine a thread that nothing holds up may have no processor for seconds.
+bool can_run(::pid_t thread) noexcept {
+    std::array<char, 40> name{};
+    fmt::format_to_n(name.data(), name.size() - 1, "/proc/self/task/{}/stat", thread);
+    base::file_descriptor const file{::open(name.data(), O_RDONLY | O_CLOEXEC)};
+    std::array<char, 128> text;
+    auto const size = file ? ::read(file.get(), text.data(), text.size()) : 0;
+    std::string_view const told{text.data(), static_cast<std::size_t>(std::max<::ssize_t>(size, 0))};
+    return told.find(") R ") != std::string_view::npos;
+}
+
+}  // namespace
 
 bool reactor::start() {
     if (thread_.joinable()) return true;
@@ -58,8 +77,13 @@ bool reactor::runs_here() noexcept {
 }
 
 base::clock::duration reactor::held_up_for() const noexcept {
+    constexpr std::chrono::milliseconds not_worth_a_look{100};
+    constexpr std::chrono::seconds more_than_a_busy_machine{10};
     auto const since = busy_since_.load(std::memory_order_relaxed);
-    return since == 0 ? base::clock::duration{} : base::clock::now().time_since_epoch() - base::clock::duration{since};
+    if (since == 0) return {};
+    auto const out = base::clock::now().time_since_epoch() - base::clock::duration{since};
+    if (out < not_worth_a_look || out > more_than_a_busy_machine) return out;
+    return can_run(thread_id_.load(std::memory_order_relaxed)) ? base::clock::duration{} : out;
 }
 
 void reactor::is_busy() noexcept {
@@ -147,6 +171,7 @@ void reactor::turn() {
 }
 
 void reactor::run() noexcept {
+    thread_id_.store(::gettid(), std::memory_order_relaxed);
     is_busy();
     for (;;) {
         std::deque<task> some;

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <poll.h>
+#include <sys/types.h>
 #include <thread>
 #include <unordered_map>
 
@@ -38,7 +39,7 @@ public:
     // On its own thread, which cannot wait for itself: it ends after this turn, and must be left alone from then on.
     void end_after_this() noexcept;
     [[nodiscard]] bool runs_here() noexcept;
-    // For how long it has been at one thing, without a look at what else there is. From any thread.
+    // For how long something has held it up at one thing, without a look at what else there is; a want of processors does not. From any thread.
     [[nodiscard]] base::clock::duration held_up_for() const noexcept;
 
     // The rest only on the thread.
@@ -76,6 +77,7 @@ private:
     task last_;
     bool has_ended_ = false;
     std::atomic<base::clock::rep> busy_since_{0};  // 0: it waits
+    std::atomic<::pid_t> thread_id_{0};
 
     std::map<std::pair<base::time_point, timer>, task> timers_;
     std::unordered_map<timer, base::time_point> rings_at_;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <sys/mman.h>
@@ -87,7 +88,11 @@ enum class server { answers, says_nothing };
 [[nodiscard]] bool goes_on(engine& e, std::string const& name, server of = server::answers) {
     auto const made = test::get_sync(e, test::unit_called(name));
     auto const again = test::get_sync(e, test::unit_called(name));
-    bool const kept = e.flush_sync(std::chrono::seconds{20});
+    // Less than what a child has: who is killed by its alarm hangs elsewhere.
+    bool const kept = e.flush_sync(std::chrono::seconds{8});
+    if (!made || !again || (!kept && of == server::answers))
+        std::fprintf(stderr, "%s: made %d, again %d, kept %d\n", name.c_str(), made.has_value(), again.has_value(),
+                     kept);
     return made && again && (kept || of == server::says_nothing);
 }
 

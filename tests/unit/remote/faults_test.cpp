@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <fcntl.h>
 #include <future>
 #include <mutex>
@@ -161,6 +162,27 @@ TEST(remote_without_server, R1_who_asks_a_remote_whose_thread_is_held_up_is_told
     EXPECT_TRUE(comes_true([&] { return t.what->is_held_up(urgency::nothing_else_will_do); }));
     t.go();
     EXPECT_TRUE(comes_true([&] { return !t.what->is_held_up(urgency::somebody_waits); }));
+}
+
+// A process that has next to no processor looks like this, too.
+TEST(remote_without_server, R1_a_remote_whose_thread_runs_is_not_held_up) {
+    test::fault_proxy const silent{0};
+    auto const t = fault_tier(silent.redis(), "trust=server patience=1ms connect-timeout=100ms timeout=1s");
+    std::atomic<bool> seen{false};
+    std::promise<void> began;
+    std::once_flag once;
+    t->ask(question_of(*entry_of(1)), [&](store::answer const&) {
+        std::call_once(once, [&] {
+            began.set_value();
+            while (!seen) continue;
+        });
+    });
+    began.get_future().get();
+    auto const until = base::clock::now() + milliseconds{1500};
+    bool is_held_up = false;
+    while (base::clock::now() < until && !is_held_up) is_held_up = t->is_held_up(store::urgency::somebody_waits);
+    seen = true;
+    EXPECT_FALSE(is_held_up);
 }
 
 TEST(remote_without_server, R1_the_end_of_a_remote_whose_thread_is_held_up_is_bounded) {
