@@ -133,36 +133,39 @@ file_descriptor small_library_of(std::array<std::string_view, 2> needed, void (*
     return file;
 }
 
-auto name_of_descriptor(int fd) {
-    std::array<char, 32> out{};
-    fmt::format_to_n(out.data(), out.size() - 1, "/proc/self/fd/{}", fd);
+// As everybody sees it who can see this process: a debugger opens what the loader has opened, and its own /proc/self is another. Leads nowhere where
+// there is no /proc.
+auto name_of_descriptor(file_descriptor const& fd) noexcept {
+    std::array<char, 16> self{};
+    std::array<char, 48> out{};
+    static_cast<void>(!::readlink("/proc/self", self.data(), self.size() - 1));
+    fmt::format_to_n(out.data(), out.size() - 1, "/proc/{}/fd/{}", self.data(), fd.get());
     return out;
 }
 
-// Holds what it needs until it is closed.
+// Both files stay open until the libraries are gone: the loader knows them by names that others would get.
 void* load_with_watcher(load_under_way const& what, int how) noexcept {
     auto const first = small_library_of({}, starting);
     if (!first) return nullptr;
-    auto const name_of_first = name_of_descriptor(first.get());
+    auto const name_of_first = name_of_descriptor(first);
     auto const both = small_library_of({what.file, name_of_first.data()}, nullptr);
     if (!both) return nullptr;
     under_way = &what;
-    void* const out = load_library(name_of_descriptor(both.get()).data(), how);
+    void* const made = load_library(name_of_descriptor(both).data(), how);
     under_way = nullptr;
+    if (made == nullptr) return nullptr;
+    void* const out = load_library(what.file, how);
+    loader_use const use;
+    ::dlclose(made);
     return out;
 }
 
 }  // namespace
 
 void* load_watched(char const* file, int how, load_watcher watcher) noexcept {
-    void* const held = *file == '/' ? load_with_watcher({file, watcher}, how) : nullptr;
-    // This one tells what is wrong where something is.
-    void* const out = load_library(file, how);
-    if (held != nullptr) {
-        loader_use const use;
-        ::dlclose(held);
-    }
-    return out;
+    void* const out = *file == '/' ? load_with_watcher({file, watcher}, how) : nullptr;
+    // It tells what is wrong where something is.
+    return out != nullptr ? out : load_library(file, how);
 }
 
 }  // namespace kiln::base

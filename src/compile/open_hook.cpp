@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -135,6 +136,11 @@ void* hooked_mmap(void* where, std::size_t size, int protection, int flags, int 
     return ::mmap(where, size, protection, flags | MAP_ANONYMOUS, -1, 0);
 }
 
+// NVRTC before 13.1 would take these from the program as long as it reads, and end it with status 0. What is ignored it leaves alone.
+void (*hooked_signal(int number, void (*handler)(int)))(int) {
+    return number == SIGINT || number == SIGTERM ? SIG_IGN : std::signal(number, handler);
+}
+
 auto hooks() {
     return std::array{
         import_slot{"fopen", reinterpret_cast<void*>(&hooked_fopen)},
@@ -149,6 +155,7 @@ auto hooks() {
         import_slot{"__lxstat64", reinterpret_cast<void*>(&hooked_xstat)},
         import_slot{"mmap", reinterpret_cast<void*>(&hooked_mmap)},
         import_slot{"mmap64", reinterpret_cast<void*>(&hooked_mmap)},
+        import_slot{"signal", reinterpret_cast<void*>(&hooked_signal)},
     };
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lets somebody else answer the fopen calls of one shared library (and the stat and mmap calls around them). The library's own import slots are pointed at Kiln's
-// function, so nothing else in the process is touched; outside a capture the calls go to libc as before.
+// function, so nothing else in the process is touched; outside a capture the calls go to libc as before. What the library would do to the
+// program's SIGINT and SIGTERM is left undone for good.
 #pragma once
 
 #include "base/check.hpp"

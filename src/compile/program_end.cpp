@@ -33,14 +33,16 @@ constinit std::atomic<base::clock::rep> end_of_patience{
 
 int own_compiles() noexcept { return here == nullptr ? 0 : 1; }
 
+bool is_compiling_elsewhere() noexcept { return running.load() > own_compiles(); }
+
 void wait_for_compiles() noexcept {
     is_ending.store(true);
-    if (running.load() <= own_compiles()) return;
+    if (!is_compiling_elsewhere()) return;
     auto const own = (base::clock::now() + longest_wait).time_since_epoch().count();
     base::clock::rep end = 0;
     if (end_of_patience.compare_exchange_strong(end, own)) end = own;
     base::time_point const until{base::clock::duration{end}};
-    while (running.load() > own_compiles() && base::clock::now() < until)
+    while (is_compiling_elsewhere() && base::clock::now() < until)
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
 }
 
@@ -60,7 +62,8 @@ struct exit_function {
 void run_after_compiles(void* what) {
     std::unique_ptr<exit_function> const call{static_cast<exit_function*>(what)};
     wait_for_compiles();
-    call->function(call->argument);
+    // After that time what the compiler is using is left to the end of the process.
+    if (!is_compiling_elsewhere()) call->function(call->argument);
 }
 
 int hooked_atexit(void (*function)(void*), void* argument, void* owner) {

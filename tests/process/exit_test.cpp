@@ -69,8 +69,10 @@ TEST_P(ends_while_it_signs, R15_as_programs_do) {
     }
 }
 
+enum class lasts { a_moment, for_ever };
+
 // In a child, of which only the status is seen.
-[[noreturn]] void end_in_a_compile(char const* library) {
+[[noreturn]] void end_in_a_compile(char const* library, lasts how_long) {
     static constinit std::atomic<bool> is_compiled{false};
     ::alarm(60);
     void* const opened = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
@@ -84,6 +86,7 @@ TEST_P(ends_while_it_signs, R15_as_programs_do) {
         reinterpret_cast<void (*)(void (*)())>(symbol)([] { std::_Exit(is_compiled.load() ? 0 : 1); });
         begun.release();
         while (!compile::is_program_ending()) std::this_thread::yield();
+        while (how_long == lasts::for_ever) ::pause();
         is_compiled.store(true);
         one.done();
     }}.detach();
@@ -91,18 +94,32 @@ TEST_P(ends_while_it_signs, R15_as_programs_do) {
     std::exit(3);
 }
 
-TEST(ends_in_a_compile, what_the_compiler_registers_meanwhile_is_done_afterwards) {
+class ends_in_a_compile : public ::testing::Test {
+protected:
+    void SetUp() override {
 #if defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "ThreadSanitizer starts no thread in a child of fork()";
+        GTEST_SKIP() << "ThreadSanitizer starts no thread in a child of fork()";
 #endif
-    char const* const library = KILN_TEST_BIN_DIR "/kiln-test-registers_late.so";
-    if (!std::filesystem::exists(library)) GTEST_SKIP() << "built with sanitizers: no library to load";
-    auto const child = ::fork();
-    if (child == 0) end_in_a_compile(library);
-    int status = -1;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status));
-    EXPECT_EQ(WEXITSTATUS(status), 0) << "1: too early";
+        if (!std::filesystem::exists(library)) GTEST_SKIP() << "built with sanitizers: no library to load";
+    }
+
+    static int status_of(lasts how_long) {
+        auto const child = ::fork();
+        if (child == 0) end_in_a_compile(library, how_long);
+        int status = -1;
+        EXPECT_EQ(::waitpid(child, &status, 0), child);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    }
+
+    static constexpr char const* library = KILN_TEST_BIN_DIR "/kiln-test-registers_late.so";
+};
+
+TEST_F(ends_in_a_compile, what_the_compiler_registers_meanwhile_is_done_afterwards) {
+    EXPECT_EQ(status_of(lasts::a_moment), 0) << "1: too early";
+}
+
+TEST_F(ends_in_a_compile, what_the_compiler_registers_is_left_undone_where_it_takes_too_long) {
+    EXPECT_EQ(status_of(lasts::for_ever), 3) << "1: taken away from a compile that goes on";
 }
 
 INSTANTIATE_TEST_SUITE_P(all, ends_while_it_signs,
