@@ -61,12 +61,14 @@ struct common_areas {
                 i32 const first = b.path_first[other], last = b.path_first[other + 1] - 1;
                 double const right = b_sign[other];
                 if (right == 0 || first >= last) continue;
+                double const both = mul(own, right);
                 point r = from(b.at[first], o);
                 for (i32 w = first; w < last; ++w) {
+                    // Rows of a warp run to either side, so a branch for each would be two integrals for every edge.
                     point const s = from(b.at[w + 1], o);
                     bool const is_right = s.x > r.x;
-                    double const below = s.x < r.x ? area_below_both(p, q, slope, s, r) : area_below_both(p, q, slope, r, s);
-                    sum = add(sum, mul(mul(own, is_right ? -right : right), below));
+                    double const below = area_below_both(p, q, slope, is_right ? r : s, is_right ? s : r);
+                    sum = add(sum, is_right ? -mul(both, below) : mul(both, below));
                     r = s;
                 }
             }
