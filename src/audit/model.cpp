@@ -471,6 +471,7 @@ model model_of(recording& from, model_options const& how) {
                 out.notes.push_back("level 0 records no kernels, so it cannot be told whether any ran");
             }
             out.processes.push_back(process_from(from, r, out.children, how));
+            out.records -= out.processes.back().lost;
             out.dropped += out.processes.back().lost;
             out.processes.back().was_still_running = out.outlived(r.about.pid, r.about.started);
         }
