@@ -160,11 +160,12 @@ void put_strip(std::string& out, process_model const& p) {
             "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"0\" y2=\"80\" stroke=\"var(--fg)\" stroke-dasharray=\"3 3\" "
             "vector-effect=\"non-scaling-stroke\"/>",
             960 * x);
-    out += fmt::format(
-        "</svg><p class=\"ends small dim\"><span>first work</span>{}<span>{}</span></p>",
-        is_inside ? fmt::format("<span>steady {} later, at the dashed line</span>", time_text(p.steady.from - from))
-                  : "",
-        time_text(to - from));
+    out += fmt::format("</svg><p class=\"ends small dim\"><span>first work</span>{}<span>{}</span></p>",
+                       !is_inside              ? std::string{}
+                       : p.steady.from == from ? "<span>steady from there on</span>"
+                                               : fmt::format("<span>steady {} later, at the dashed line</span>",
+                                                             time_text(p.steady.from - from)),
+                       time_text(to - from));
 }
 
 void put_step_times(std::string& out, process_model const& p) {

@@ -26,6 +26,10 @@ constexpr std::string_view of_rules[] = {"count", "per_step", "cost"};
 constexpr std::string_view numbers[] = {"R10.ms",    "R36.share", "R50.launches", "R50.share",
                                         "R60.share", "R62.share", "R66.share"};
 
+bool is_share(std::string_view name) {
+    return name.ends_with("share") || name.ends_with("busy") || name.ends_with(".cost");
+}
+
 std::vector<std::string> known_names() {
     std::vector<std::string> out(std::begin(plain_names), std::end(plain_names));
     for (auto const& r : rules())
@@ -53,18 +57,31 @@ std::string nearest(std::string_view name) {
     return *std::ranges::min_element(names, {}, [&](std::string const& other) { return apart(name, other); });
 }
 
+// One run alone cannot keep it.
+bool is_of_diff(std::string_view name) {
+    auto const* const r = find_rule(name);
+    return r != nullptr && r->apply == nullptr;
+}
+error judged_by_diff(budget_line const& of) {
+    return {errc::invalid_argument,
+            fmt::format("line {}: '{}' takes two runs: 'kiln audit diff' judges it, and no budget", of.line, of.name)};
+}
+
 result<budget_line> parse_allow(std::string_view rest, budget_line out) {
     out.what = budget_line::kind::allow;
     auto const at = rest.find(" at ");
     auto const because = rest.find(" because ");
-    if (at == rest.npos || because == rest.npos || because < at)
+    if (at == rest.npos || because == rest.npos || because < at + 4)
         return fail(errc::invalid_argument, "line {}: write 'allow RULE at FILE:LINE because REASON'", out.line);
     out.name = trimmed(rest.substr(0, at));
     out.place = trimmed(rest.substr(at + 4, because - at - 4));
     out.reason = trimmed(rest.substr(because + 9));
+    if (out.place.empty() || out.reason.empty())
+        return fail(errc::invalid_argument, "line {}: write 'allow RULE at FILE:LINE because REASON'", out.line);
     if (find_rule(out.name) == nullptr)
         return fail(errc::invalid_argument, "line {}: there is no rule '{}'; 'kiln audit rules' lists them", out.line,
                     out.name);
+    if (is_of_diff(out.name)) return judged_by_diff(out);
     return out;
 }
 
@@ -75,12 +92,14 @@ result<double> parse_value(std::string_view text, budget_line const& of) {
                     of.line, text);
     }
     double out = 0;
-    bool const is_share = text.ends_with('%');
-    auto const digits = trimmed(is_share ? text.substr(0, text.size() - 1) : text);
+    bool const is_percent = text.ends_with('%');
+    auto const digits = trimmed(is_percent ? text.substr(0, text.size() - 1) : text);
     auto const [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
     if (bad != std::errc{} || end != digits.data() + digits.size() || !std::isfinite(out))
         return fail(errc::invalid_argument, "line {}: '{}' is no number", of.line, text);
-    return is_share ? out / 100 : out;
+    if (is_percent && !is_share(of.name))
+        return fail(errc::invalid_argument, "line {}: '{}' is no share: write it without %", of.line, of.name);
+    return is_percent ? out / 100 : out;
 }
 
 result<budget_line> parse_line(std::string_view text, int number) {
@@ -97,6 +116,7 @@ result<budget_line> parse_line(std::string_view text, int number) {
         if (std::ranges::find(names, out.name) == names.end())
             return fail(errc::invalid_argument, "line {}: nothing is called '{}'; did you mean '{}'?", number, out.name,
                         nearest(out.name));
+        if (is_of_diff(out.name.substr(0, 3))) return judged_by_diff(out);
         bool const is_number = std::ranges::find(numbers, out.name) != std::end(numbers);
         if (is_number != (kind == budget_line::kind::number))
             return fail(errc::invalid_argument, "line {}: '{}' is {}", number, out.name,
@@ -104,12 +124,11 @@ result<budget_line> parse_line(std::string_view text, int number) {
         if (out.name == "severity" && kind == budget_line::kind::at_least)
             return fail(errc::invalid_argument, "line {}: a severity is held down: write 'severity <= LEVEL'", number);
         KILN_TRY(out.value, parse_value(trimmed(text.substr(at + sign.size())), out));
-        bool const is_share = out.name.ends_with("share") || out.name.ends_with("busy");
         if (!is_number && out.value < 0)
             return fail(errc::invalid_argument, "line {}: '{}' is never below 0", number, out.name);
-        if (is_number && (out.value < 0 || (is_share && out.value > 1)))
+        if (out.value < 0 || (is_share(out.name) && out.value > 1))
             return fail(errc::invalid_argument, "line {}: '{}' cannot be {}", number, out.name,
-                        out.value < 0 ? "below 0" : "more than 100 %");
+                        out.value < 0 ? "below 0" : "more than 100 %: write 60% or 0.6");
         return out;
     }
     return fail(
@@ -210,8 +229,7 @@ measurement measured(budget_line const& l, report_input const& in) {
 
 std::string value_text(std::string const& name, double value) {
     if (name == "severity") return std::string{name_of(static_cast<severity>(static_cast<int>(value)))};
-    bool const is_share = name.ends_with("share") || name.ends_with("busy") || name.ends_with(".cost");
-    return is_share ? fmt::format("{:.1f} %", value * 100) : fmt::format("{:g}", value);
+    return is_share(name) ? fmt::format("{:.1f} %", value * 100) : fmt::format("{:g}", value);
 }
 
 }  // namespace
@@ -309,6 +327,54 @@ std::map<std::string, time_ns> ledger_of(model const& m) {
 
 // Whether two runs speak of one line: where a file of the same name came or went, it has got, or lost, its folder.
 bool is_same_place(std::string const& a, std::string const& b) { return is_called(a, b) || is_called(b, a); }
+
+// "train.py:step", the function that a finding's line is in; empty: not known.
+std::string function_of(finding const& f) {
+    auto const line = base_name(f.where);
+    for (auto const& frame : f.stack)
+        if (frame.size() > line.size() && frame.starts_with(line) && frame.substr(line.size()).starts_with(" in "))
+            return line.substr(0, line.rfind(':')) + ":" + frame.substr(line.size() + 4);
+    return {};
+}
+
+struct changed_findings {
+    std::vector<finding> gone, fresh;  // of MEDIUM and worse
+    std::vector<std::pair<finding, finding>> moved;
+};
+
+// Of weight in the one, and in the other next to nothing. Who writes a line above moves those below it: what is gone from a function, and new
+// in it, is the same.
+changed_findings changes_between(std::vector<finding> const& before, std::vector<finding> const& after) {
+    changed_findings out;
+    auto const is_in = [](finding const& f, std::vector<finding> const& all, auto const& counts) {
+        return std::ranges::any_of(
+            all, [&](finding const& g) { return g.rule == f.rule && is_same_place(g.where, f.where) && counts(g); });
+    };
+    for (auto const& f : before)
+        if (f.level >= severity::medium && !is_in(f, after, [](finding const&) { return true; })) out.gone.push_back(f);
+    for (auto const& f : after) {
+        auto const has_risen = [&](finding const& g) {
+            return g.level < severity::medium && f.level > severity::medium;
+        };
+        if (f.level < severity::medium || is_in(f, before, [&](finding const& g) { return !has_risen(g); })) continue;
+        auto const function = function_of(f);
+        auto const from = std::ranges::find_if(out.gone, [&](finding const& g) {
+            return !function.empty() && g.rule == f.rule && function_of(g) == function;
+        });
+        if (from == out.gone.end()) {
+            out.fresh.push_back(f);
+            continue;
+        }
+        out.moved.emplace_back(*from, f);
+        out.gone.erase(from);
+    }
+    return out;
+}
+
+std::string told(finding const& f) {
+    return fmt::format("{} {} {} at {}: {}", name_of(f.level), f.rule, find_rule(f.rule)->name, place_text(f.where),
+                       f.what);
+}
 
 std::string device_of(process_model const* p) {
     return p == nullptr || p->device.empty() ? std::string{"no device"} : p->device;
@@ -412,21 +478,14 @@ result<difference> compare(report_input const& before, report_input const& after
         for (auto const& k : out.new_kernels) out.lines.push_back("       new kernel    " + k);
         for (auto const& k : out.gone_kernels) out.lines.push_back("       kernel gone   " + k);
     }
-    // Of weight in the one, and in the other not at all.
-    auto const tell_missing = [&](char const* how, report_input const& in, report_input const& other,
-                                  std::vector<finding>& to) {
-        for (auto const& f : in.result.findings) {
-            bool const is_known = std::ranges::any_of(other.result.findings, [&](finding const& g) {
-                return g.rule == f.rule && is_same_place(g.where, f.where);
-            });
-            if (f.level < severity::medium || is_known) continue;
-            to.push_back(f);
-            out.lines.push_back(fmt::format("{:<6} {} {} {} at {}: {}", how, name_of(f.level), f.rule,
-                                            find_rule(f.rule)->name, place_text(f.where), f.what));
-        }
-    };
-    tell_missing("gone", before, after, out.gone_findings);
-    tell_missing("NEW", after, before, out.new_findings);
+    auto changed = changes_between(before.result.findings, after.result.findings);
+    for (auto const& f : changed.gone) out.lines.push_back("gone   " + told(f));
+    for (auto const& [from, to] : changed.moved)
+        out.lines.push_back(
+            fmt::format("       {} {} moved from {} to {}", name_of(to.level), to.rule, from.where, to.where));
+    for (auto const& f : changed.fresh) out.lines.push_back("NEW    " + told(f));
+    out.gone_findings = std::move(changed.gone);
+    out.new_findings = std::move(changed.fresh);
     if (!out.new_findings.empty()) out.broken = true;
     return out;
 }

@@ -71,7 +71,11 @@ void take_operations(process_model& p, process_recording& r) {
     }
     let_go(r.copies);
     let_go(r.sets);
-    std::erase_if(p.ops, [](operation const& o) { return o.start == 0 || o.end < o.start; });
+    // CUPTI gives no time where it could not take one. What ends long after its process would hide all the others.
+    constexpr time_ns day = 86'400'000 * ms;
+    p.lost = std::erase_if(p.ops, [&](operation const& o) {
+        return o.start == 0 || o.end < o.start || (p.ended != 0 && o.end > p.ended + day);
+    });
     std::ranges::sort(p.ops, [](operation const& a, operation const& b) {
         return std::pair{a.start, a.end} < std::pair{b.start, b.end};
     });
@@ -291,7 +295,6 @@ process_model process_from(recording const& all, process_recording& r, std::vect
     p.begun = r.about.begun;
     for (auto const& e : r.ends) {
         p.ended = e.time;
-        p.lost += e.dropped + e.timeless;
         p.ended_well = true;
     }
     take_devices(p);
@@ -468,6 +471,8 @@ model model_of(recording& from, model_options const& how) {
                 out.notes.push_back("level 0 records no kernels, so it cannot be told whether any ran");
             }
             out.processes.push_back(process_from(from, r, out.children, how));
+            out.records -= out.processes.back().lost;
+            out.dropped += out.processes.back().lost;
             out.processes.back().was_still_running = out.outlived(r.about.pid, r.about.started);
         }
     }

@@ -70,8 +70,8 @@ main{max-width:64rem;margin:0 auto;padding:1.5rem 1rem 4rem}h1{font-size:1.1rem;
 .tags span{display:inline-block;border:1px solid var(--line);border-radius:1rem;padding:0 .55rem;margin:.1rem .3rem .1rem 0;font-size:.8rem;color:var(--dim)}
 pre{background:var(--bg);border:1px solid var(--line);border-radius:.4rem;padding:.5rem .7rem;overflow-x:auto;margin:.5rem 0}pre mark{background:var(--mark);color:inherit;display:block;margin:0 -.7rem;padding:0 .7rem}
 .blocking{--c:var(--blocking)}.high{--c:var(--high)}.medium{--c:var(--medium)}.low{--c:var(--low)}.info{--c:var(--info)}
-.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.87rem}th,td{text-align:left;padding:.3rem .8rem .3rem 0;border-bottom:1px solid var(--line);vertical-align:top}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}td.name{overflow-wrap:anywhere;min-width:12rem}
-details{margin:.6rem 0}summary{cursor:pointer;font-weight:600}svg{display:block;width:100%;height:auto}svg.wide{height:5.2rem}.ends{display:flex;justify-content:space-between;margin:.2rem 0 0}.none{padding:.6rem 0}ul{padding-left:1.2rem}li{margin:.15rem 0}
+.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.87rem}th,td{text-align:left;padding:.3rem .8rem .3rem 0;border-bottom:1px solid var(--line);vertical-align:top}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}th{white-space:nowrap}td.name{overflow-wrap:anywhere;min-width:12rem}.facts td{overflow-wrap:anywhere;min-width:0}.facts td:first-child{width:30%}
+h1,.verdict,p,li{overflow-wrap:anywhere}details{margin:.6rem 0}summary{cursor:pointer;font-weight:600}svg{display:block;width:100%;height:auto}svg.wide{height:5.2rem}.ends{display:flex;justify-content:space-between;margin:.2rem 0 0}.none{padding:.6rem 0}ul{padding-left:1.2rem}li{margin:.15rem 0}
 )";
 
 // The lines around it, as they were when it ran.
@@ -213,7 +213,7 @@ void put_steady(std::string& out, model const& m) {
 }
 
 void put_environment(std::string& out, report_input const& in, process_model const* p) {
-    out += "<h2>This run</h2><div class=\"scroll\"><table>";
+    out += "<h2>This run</h2><table class=\"facts\">";
     auto const row = [&](std::string_view name, std::string const& value) {
         if (!value.empty()) out += fmt::format("<tr><td>{}<td class=name>{}</tr>", escaped(name), escaped(value));
     };
@@ -229,7 +229,7 @@ void put_environment(std::string& out, report_input const& in, process_model con
         row("ended", p->ended_well ? "in good order" : "without a word: at most the last second is missing");
     }
     for (auto const& [name, value] : in.m.environment) row(name, value);
-    out += "</table></div>";
+    out += "</table>";
 }
 
 }  // namespace

@@ -171,8 +171,13 @@ std::string verdict(report_input const& in) {
     if (counts[3] > 0)
         return fmt::format("it runs on the GPU, but {} of HIGH severity {} a good part of it: first {}",
                            count_text(counts[3], "finding"), counts[3] == 1 ? "costs" : "cost", first);
-    if (counts[2] > 0) return fmt::format("it runs on the GPU, with {} worth a look", count_text(counts[2], "finding"));
-    return "it runs on the GPU, and nothing of weight was found";
+    // A short run has no finding of weight, be the GPU as idle as it may.
+    auto const signed_off = sign_off_of(in);
+    auto const waits = signed_off.shape == cpu_shape::yes ? fmt::format(" and mostly waits ({})", signed_off.forced_by)
+                                                          : std::string{};
+    if (counts[2] > 0)
+        return fmt::format("it runs on the GPU{}, with {} worth a look", waits, count_text(counts[2], "finding"));
+    return fmt::format("it runs on the GPU{}nothing of weight was found", waits.empty() ? ", and " : waits + "; ");
 }
 
 bool is_short_for(report_input const& in) {

@@ -93,33 +93,86 @@ void small_copies(judge& j) {
     }
 }
 
+namespace {
+
+struct round_trip_pair {
+    operation const* down = nullptr;
+    bool sure = false;
+};
+
+// What came to the host lately and has not gone back. Several arrays may be on their way: content decides which of them it is, then the
+// buffer. Where neither is known it may be the last one that is as large.
+class waiting_reads {
+public:
+    explicit waiting_reads(process_model const& p) : p_{p} {}
+
+    void add(operation const& down) {
+        if (all_.size() == most) all_.erase(all_.begin());
+        all_.push_back(&down);
+    }
+    // The one that goes back here; none where everything as large is known to be something else.
+    round_trip_pair take(operation const& up) {
+        auto best = all_.end();
+        auto how = alike::not_at_all;
+        bool is_last = true;
+        for (auto at = all_.end(); at != all_.begin();) {
+            --at;
+            if (!may_go_back(**at, up)) continue;
+            auto const its = compare(**at, up);
+            bool const is_better = its > how && (is_last || its != alike::in_size);
+            is_last = false;
+            if (!is_better) continue;
+            best = at;
+            how = its;
+        }
+        if (best == all_.end()) return {};
+        round_trip_pair const out{*best, how > alike::in_size};
+        all_.erase(best);
+        return out;
+    }
+
+private:
+    static constexpr std::size_t most = 32;
+    enum class alike : std::uint8_t { not_at_all, in_size, in_buffer, in_content };
+
+    [[nodiscard]] bool may_go_back(operation const& down, operation const& up) const {
+        if (up.bytes != down.bytes || up.start - std::min(up.start, down.end) > 20 * ms) return false;
+        return !p_.cycle.found() || step_of(p_, up.start) <= step_of(p_, down.start) + 1;
+    }
+    [[nodiscard]] alike compare(operation const& down, operation const& up) const {
+        auto const *const from = p_.site_for(down.correlation), *const to = p_.site_for(up.correlation);
+        if (from == nullptr || to == nullptr) return alike::in_size;
+        // As large, and something else, be it from the same buffer.
+        if (from->hash != 0 && to->hash != 0) return from->hash == to->hash ? alike::in_content : alike::not_at_all;
+        return from->pointer != 0 && from->pointer == to->pointer ? alike::in_buffer : alike::in_size;
+    }
+
+    process_model const& p_;
+    std::vector<operation const*> all_;
+};
+
+}  // namespace
+
 void round_trip(judge& j) {
     auto const& p = j.p;
     std::uint64_t count = 0, sure = 0;
-    time_ns cost = 0;
-    std::uint32_t place = 0;
-    operation const* down = nullptr;
+    std::vector<interval> away;  // from the read's beginning to the end of the way back
+    std::map<std::uint32_t, std::uint64_t> places;
+    waiting_reads reads{p};
     for (auto const& o : p.ops) {
-        if (is_copy(o, direction::to_host) && o.bytes >= kib) down = &o;
-        if (!is_copy(o, direction::to_device) || down == nullptr || o.bytes != down->bytes ||
-            o.start - std::min(o.start, down->end) > 20 * ms)
-            continue;
-        if (p.cycle.found() && step_of(p, o.start) > step_of(p, down->start) + 1) continue;
-        auto const *const from = p.site_for(down->correlation), *const to = p.site_for(o.correlation);
-        bool const known = from != nullptr && to != nullptr;
-        bool const same_pointer = known && from->pointer != 0 && from->pointer == to->pointer;
-        bool const hashed = known && from->hash != 0 && to->hash != 0;
-        if (hashed && from->hash != to->hash) {
-            down = nullptr;  // as large, and something else, be it from the same buffer
-            continue;
-        }
+        if (is_copy(o, direction::to_host) && o.bytes >= kib) reads.add(o);
+        if (!is_copy(o, direction::to_device)) continue;
+        auto const pair = reads.take(o);
+        if (pair.down == nullptr) continue;
         ++count;
-        if (same_pointer || hashed) ++sure;
-        if (p.in_steady(down->start)) cost += o.length() + down->length() + interval{down->end, o.start}.length();
-        place = p.place_of(down->correlation);
-        down = nullptr;
+        if (pair.sure) ++sure;
+        if (p.in_steady(pair.down->start)) away.push_back({pair.down->start, o.end});
+        ++places[p.place_of(pair.down->correlation)];
     }
     if (count < 3) return;
+    time_ns cost = 0;
+    for (auto const& i : joined(std::move(away))) cost += i.length();
+    auto const place = std::ranges::max_element(places, {}, [](auto const& k) { return k.second; })->first;
     finding f = j.at("R32", place);
     f.count = count;
     f.cost = std::min(1.0, j.share(cost));

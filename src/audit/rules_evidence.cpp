@@ -128,13 +128,25 @@ void disturbed(judge& j) {
 
 void unfinished_timing(judge& j) {
     auto const& p = j.p;
+    // By when they were queued: of a range only those in it are looked at, as there may be a range for each launch.
+    struct queued {
+        time_ns at, end;
+    };
+    std::vector<queued> work;
+    for (auto const& o : p.ops)
+        if (o.call >= 0) work.push_back({p.calls[static_cast<std::size_t>(o.call)].start, o.end});
+    std::ranges::sort(work, {}, [](queued const& w) { return std::pair{w.at, w.end}; });
+    // Where nothing that was queued until then ends later, nothing of the range does.
+    std::vector<time_ns> latest;
+    for (auto const& w : work) latest.push_back(std::max(w.end, latest.empty() ? 0 : latest.back()));
     for (auto const& r : p.from->ranges) {
-        if (r.end == 0) continue;
-        auto const last = std::ranges::find_if(p.ops, [&](operation const& o) {
-            auto const* const c = o.call < 0 ? nullptr : &p.calls[static_cast<std::size_t>(o.call)];
-            return c != nullptr && c->start >= r.start && c->start <= r.end && o.end > r.end + 100 * us;
-        });
-        if (last == p.ops.end()) continue;
+        if (r.end == 0 || r.end < r.start) continue;
+        auto const first = std::ranges::lower_bound(work, r.start, {}, &queued::at);
+        auto const end = std::ranges::upper_bound(first, work.end(), r.end, {}, &queued::at);
+        auto const is_late = [&](queued const& w) { return w.end > r.end + 100 * us; };
+        if (first == end || latest[static_cast<std::size_t>(end - work.begin()) - 1] <= r.end + 100 * us) continue;
+        auto const last = std::find_if(first, end, is_late);
+        if (last == end) continue;
         finding f = j.at("R94", 0);
         f.where = p.text(r.name);
         f.count = 1;

@@ -168,8 +168,8 @@ void trials(judge& j) {
     add_times(t, {when}, p.steady);
     auto f = cold(
         j, "R15", t,
-        fmt::format("{} variants were tried in {} launches and never ran again ({:.0f} ms from the first to the last)",
-                    shapes.size(), p.trials.size(), in_ms(when.length())));
+        fmt::format("{} tried in {} launches and never ran again ({:.0f} ms from the first to the last)",
+                    count_text(shapes.size(), "variant was", "variants were"), p.trials.size(), in_ms(when.length())));
     f.level = std::min(f.level, severity::medium);
     j.find(std::move(f));
 }

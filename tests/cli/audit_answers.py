@@ -165,4 +165,16 @@ def outputs_are_looked_at_first():
     check("no temporary folder can be made in /no/such/tmp (TMPDIR)" in done.stderr, "which folder", done.stderr)
 
 
+@test
+def a_page_that_cannot_be_written_is_told_as_json():
+    done = run("audit", "--json", "-o", "/dev/full", "--", "true", status=1)
+    check("No space left" in told(done)["why_not"], "who reads JSON is told, too", done.stdout, done.stderr)
+
+
+@test
+def words_of_others_are_no_controls_of_the_terminal():
+    done = run("audit", "--", "no\u009b31m\x1b[31m", status=127)
+    check("no?31m?[31m" in done.stderr, "neither in one byte nor in two", done.stderr)
+
+
 run_tests()

@@ -130,10 +130,17 @@ int report_of_run(recording_place const& place, std::string const& about, audit_
         return report_on(*all, is_there ? place.path() : std::filesystem::path{}, a, recorded::now);
     } catch (error const& e) {
         complain(e);
+        why = audit::plain_text(e.message());
     } catch (std::exception const& e) {
         complain(e.what());
+        why = audit::plain_text(e.what());
     }
     ::__fpurge(stdout);  // what nobody takes would be an error once more
+    try {
+        if (a.as_json) print_last(no_report(why), recorded::now);
+    } catch (std::exception const&) {  // as said
+        ::__fpurge(stdout);
+    }
     return failed;
 }
 

@@ -113,7 +113,10 @@ TEST(budget, a_rule_that_had_nothing_to_look_at_keeps_nothing) {
 TEST(budget, an_unknown_name_is_answered_with_the_nearest) {
     for (auto const* bad :
          {"R22.per_stp <= 1", "stedy.gpu_busy >= 60%", "R22.per_step <= many", "R22.per_step = 1", "nonsense",
-          "severity >= low", "allow R99 at a because b", "severity <= awful", "cold.ms <= nan"}) {
+          "severity >= low", "allow R99 at a because b", "severity <= awful", "cold.ms <= nan",
+          // A share above all of it is always kept, or never; so is a share of what is none, and what takes two runs.
+          "R22.cost <= 5", "steady.gpu_busy >= 60", "health.gpu_share >= 95", "R22.count <= 50%", "wall.s <= 5%",
+          "R17.count <= 0", "allow R17 at a because b", "allow R22 at  because b", "allow R22 at because b"}) {
         auto const parsed = parse_budget(bad);
         ASSERT_FALSE(parsed) << bad;
         EXPECT_EQ(parsed.error().code(), errc::invalid_argument);
@@ -221,6 +224,44 @@ TEST(diff, a_finding_is_no_new_one_because_another_file_of_that_name_was_seen) {
     for (auto const& f : compare(input(b), input(a), strictness::any).value().new_findings) EXPECT_NE(f.rule, "R22");
 }
 
+// A loop that reads a value at a line of step(), so that the GPU idles for so long after it.
+void reads_at(scene& x, std::string_view line, double idle) {
+    x.repeat(60,
+             [&](scene& y, int) { y.on("train.py:1").launch("k", {.takes = 20000}).on(line).read(4).passes(idle); });
+}
+
+TEST(diff, a_line_that_moved_within_its_function_is_no_new_finding) {
+    scene before, after, more;
+    reads_at(before, "train.py:12", 9000);
+    reads_at(after, "train.py:13", 9000);
+    more.repeat(60, [](scene& y, int) {
+        y.on("train.py:1").launch("k", {.takes = 20000}).on("train.py:13").read(4).passes(9000);
+        y.on("train.py:1").launch("k", {.takes = 20000}).on("train.py:15").read(4).passes(9000);
+    });
+    auto const a = judge_scene(before), b = judge_scene(after), c = judge_scene(more);
+    ASSERT_GE(a.found("R22")->level, severity::medium) << a.rules();
+    auto const moved = compare(input(a), input(b), strictness::any).value();
+    EXPECT_FALSE(moved.broken);
+    EXPECT_TRUE(moved.new_findings.empty() && moved.gone_findings.empty());
+    EXPECT_TRUE(std::ranges::any_of(
+        moved.lines, [](std::string const& l) { return l.ends_with("R22 moved from train.py:12 to train.py:13"); }));
+    auto const one_more = compare(input(a), input(c), strictness::any).value();
+    EXPECT_TRUE(one_more.broken);
+    EXPECT_EQ(std::ranges::count(one_more.new_findings, "R22", &finding::rule), 1) << c.rules();
+}
+
+TEST(diff, what_hardly_mattered_and_is_high_now_is_new) {
+    scene before, after;
+    reads_at(before, "train.py:12", 5);
+    reads_at(after, "train.py:12", 9000);
+    auto const a = judge_scene(before), b = judge_scene(after);
+    ASSERT_EQ(a.found("R22")->level, severity::low) << a.rules();
+    ASSERT_GE(b.found("R22")->level, severity::high) << b.rules();
+    auto const found = compare(input(a), input(b), strictness::any).value();
+    EXPECT_EQ(std::ranges::count(found.new_findings, "R22", &finding::rule), 1);
+    EXPECT_TRUE(compare(input(b), input(a), strictness::any).value().new_findings.empty());
+}
+
 TEST(diff, tells_what_is_gone_and_breaks_where_nothing_was_read_or_less_memory_held) {
     scene plain, reading, large;
     for (auto* x : {&plain, &reading, &large}) {
@@ -263,17 +304,18 @@ TEST(diff, kernels_of_one_name_are_told_once_and_numbers_are_numbers) {
 }
 
 TEST(diff, compiling_again_is_r17) {
-    scene first, second, third;
-    for (auto* x : {&first, &second, &third}) {
-        if (x != &third) x->compile(300000);
+    scene first, second, third, half;
+    for (auto* x : {&first, &second, &third, &half}) {
+        if (x != &third) x->compile(x == &half ? 149'000 : 300'000);
         x->repeat(40, [](scene& y, int) { y.on("a.py:1").launch("k").on("a.py:2").launch("l").passes(94); });
     }
-    auto const a = judge_scene(first), b = judge_scene(second), c = judge_scene(third);
+    auto const a = judge_scene(first), b = judge_scene(second), c = judge_scene(third), d = judge_scene(half);
     auto const has = [](difference const& d) {
         return std::ranges::any_of(d.lines, [](std::string const& l) { return l.find("R17") != l.npos; });
     };
     EXPECT_TRUE(has(compare(input(a), input(b), strictness::any).value()));
     EXPECT_FALSE(has(compare(input(a), input(c), strictness::any).value()));
+    EXPECT_FALSE(has(compare(input(a), input(d), strictness::any).value())) << "less than half of it";
 }
 
 TEST(report, the_trace_of_a_long_run_has_all_of_its_beginning) {

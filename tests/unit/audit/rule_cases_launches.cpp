@@ -35,6 +35,15 @@ body reads_after(int (*launches)(int)) {
     };
 }
 
+// Of a kernel whose times make no sense.
+making ends_at(std::uint64_t time) {
+    return then_plain(40, [=](s x) {
+        x.launch("k");
+        auto& k = x.p().kernels.back();
+        k.start = std::min(k.start, time);
+        k.end = time;
+    });
+}
 making loses(int steps, std::uint64_t records) {
     return [=](s x) {
         plain_steps(steps)(x);
@@ -115,6 +124,8 @@ std::vector<rule_case> cases_of_launches() {
         {"R90", "below", below, costs(300000, 90000)},
         {"R90", "once_at_the_beginning", passes, costs(1200, 190000)},
         {"R91", "fires", fires, loses(40, 5)},
+        {"R91", "without_a_time", fires, ends_at(0), {}, 1},
+        {"R91", "after_its_process", fires, ends_at(~0ull), {}, 1},
         {"R91", "a_few_of_many", below, loses(2000, 5)},
         {"R91", "none", passes, plain_steps(40)},
         {"R92", "fires", fires, [](s x) { x.launch("a").launch("b").launch("c"); }},

@@ -120,6 +120,32 @@ body there_and_back(std::uint64_t changed_by, std::uint64_t buffer = 0) {
             .copy(to_device, 8192, {.hash = h + changed_by, .pointer = buffer});
     };
 }
+// Two arrays of one size come to the host together, and go back together.
+void two_there_and_back(s x) {
+    x.repeat(20, [](s y, int i) {
+        auto const h = 100u + 2 * static_cast<std::uint64_t>(i);
+        y.on("a.py:1").launch("k").on("a.py:2").copy(to_host, 8192, {.hash = h}).copy(to_host, 8192, {.hash = h + 1});
+        y.wait("cudaStreamSynchronize").on("a.py:3");
+        y.copy(to_device, 8192, {.hash = h}).copy(to_device, 8192, {.hash = h + 1}).passes(100);
+    });
+}
+// One goes back, and others are read and uploaded in between.
+body there_and_back_beside_others() {
+    return [](s y, int i) {
+        auto const h = 100u + static_cast<std::uint64_t>(i);
+        y.on("a.py:1").launch("k").on("a.py:2").copy(to_host, 8192, {.hash = h}).wait("cudaStreamSynchronize");
+        y.on("a.py:3").read(2048).on("a.py:4").copy(to_device, 8192, {.hash = h + 1000});
+        y.on("a.py:5").copy(to_device, 8192, {.hash = h}).passes(100);
+    };
+}
+// Two are read, what is known of the last is that it is not what is uploaded then.
+body reads_two_then_new_input() {
+    return [](s y, int i) {
+        auto const h = 100u + 2 * static_cast<std::uint64_t>(i);
+        y.on("a.py:1").launch("k").on("a.py:2").copy(to_host, 8192).copy(to_host, 8192, {.hash = h});
+        y.wait("cudaStreamSynchronize").on("a.py:3").copy(to_device, 8192, {.hash = h + 1}).passes(100);
+    };
+}
 void twice_there_and_back(s x) {
     x.repeat(2, [](s y, int) {
         y.on("a.py:2")
@@ -241,6 +267,9 @@ std::vector<rule_case> cases_of_waits() {
         {"R32", "fires", fires, loop(20, there_and_back(0))},
         {"R32", "two", below, then_plain(20, twice_there_and_back)},
         {"R32", "in_one_buffer", fires, loop(20, there_and_back(0, 77))},
+        {"R32", "two_arrays", fires, two_there_and_back, {}, 40},
+        {"R32", "beside_others", fires, loop(20, there_and_back_beside_others()), {}, 20},
+        {"R32", "two_then_new_input", passes, loop(20, reads_two_then_new_input())},
         {"R32", "other_content", passes, loop(20, there_and_back(1000))},
         {"R32", "other_content_in_one_buffer", passes, loop(20, there_and_back(1000, 77))},
         {"R33", "fires", fires, loop(20, uploads_content(8192, 0))},
