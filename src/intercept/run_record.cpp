@@ -45,8 +45,13 @@ result<run_record> read_run_record(std::filesystem::path const& file) {
                     file.native());
     auto out = parse_run_record(base::as_text(*text));
     if (!out) return std::move(out).error().within(file.native());
+    // A record may come from anybody, and what it names is packed.
     for (auto* const folder : {&out->caches, &out->requests}) {
-        if (!folder->empty()) *folder = (file.parent_path() / *folder).native();
+        if (folder->empty()) continue;
+        if (*folder == ".." || *folder == "." || folder->find('/') != folder->npos)
+            return fail(errc::corrupt, "{}: what belongs to a record lies beside it, and not in '{}'", file.native(),
+                        *folder);
+        *folder = (file.parent_path() / *folder).native();
     }
     return out;
 }

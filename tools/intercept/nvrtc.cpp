@@ -230,13 +230,13 @@ KILN_API int nvrtcGetLoweredName(void* handle, char const* expression, char cons
         if (p == nullptr) return foreign("nvrtcGetLoweredName", handle, expression, name);
         if (expression == nullptr || name == nullptr) return int{nvrtc_invalid_input};
         if (p->real != nullptr || p->failure) return real_call("nvrtcGetLoweredName", p->as_real(), expression, name);
+        *name = nullptr;
         if (!p->answer) return int{nvrtc_too_early_for_names};
         for (auto const& [asked, lowered] : p->answer->lowered) {
             if (asked != expression) continue;
             *name = lowered.c_str();
             return int{nvrtc_success};
         }
-        *name = nullptr;
         return int{nvrtc_bad_expression};
     });
 }

@@ -42,13 +42,13 @@ void point_at(std::vector<char const*>& list, std::vector<std::string> const& wo
 class compile_alone final : public compile_steps {
 public:
     compile_alone(program& p, std::vector<std::string> words) : words_{std::move(words)} {
-        p.answer.reset();
         if (p.failure && p.real != nullptr) {  // not with virtual names again
             self().real.call("nvrtcDestroyProgram", nvrtc_builtin_failure, &p.real);
             p.real = nullptr;
             p.failure.reset();
         }
-        next.program = p.as_real();
+        next.program = p.as_compiled();
+        p.answer.reset();
         next.cancelling = &p.cancelling;
         point_at(list_, words_, next);
     }
@@ -285,6 +285,7 @@ bool compile_request::answered() {
 void compile_request::take_kept(foreign_call const& call, foreign_hit hit) {
     tell({.kind = happening::what::answered, .cost = hit.cost, .at = hit.at});
     p_.answer = std::move(hit.answer);
+    p_.tried = options_;
     p_.answer->log = with_real_paths(std::move(p_.answer->log), call.roots);
 }
 
@@ -300,7 +301,7 @@ int compile_request::take(foreign_call const& call, foreign_product product, std
         if (p_.real != nullptr && !call.is_virtual()) return product.status;  // it says everything itself
         answer.log = with_real_paths(std::move(answer.log), call.roots);
         p_.failure = std::move(answer);
-        p_.failed_options = options_;
+        p_.tried = options_;
         return product.status;
     }
     auto const kept = self().store.keep(id_of(call), product.entry, cost);
@@ -316,6 +317,7 @@ int compile_request::take(foreign_call const& call, foreign_product product, std
     self().share_headers(std::move(product.known));
     answer.log = with_real_paths(std::move(answer.log), call.roots);
     p_.answer = std::move(answer);
+    p_.tried = options_;
     return nvrtc_success;
 }
 

@@ -17,9 +17,9 @@ struct program {
     void* real = nullptr;                  // not null: the real library answers everything
     std::optional<foreign_answer> answer;  // compiled, and everything about it is known
     // It did not compile. With `real`, which was given virtual names: what its log would say. Without, it was a worker that tried: all it
-    // was asked there, and the options it was tried with.
+    // was asked there.
     std::optional<foreign_answer> failure;
-    std::vector<std::string> failed_options;
+    std::vector<std::string> tried;  // the options of that answer, or of that failure
 
     // What is known without the real library, if something is.
     [[nodiscard]] foreign_answer const* known() const noexcept {
@@ -35,6 +35,8 @@ struct program {
     // Makes a real program of the record, as it is now, if it is none yet: one that failed fails again. Null when even that
     // is not possible.
     void* as_real();
+    // As that, for another compile: what that does not make, a cubin or names, is left by the compile before it.
+    void* as_compiled();
 };
 
 // The watcher, if one is named, or the real library.

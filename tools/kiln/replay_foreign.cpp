@@ -45,7 +45,8 @@ struct request {
     bool is_link = false;
 };
 
-result<std::vector<foreign_job>> jobs_in(fs::path const& folder) {
+// Those that are damaged are told among what was not made.
+result<std::vector<foreign_job>> jobs_in(fs::path const& folder, std::vector<request>& damaged) {
     std::map<std::string, fs::path> files;  // in an order that does not change
     std::error_code failed;
     for (fs::directory_iterator at{folder, failed}, end; !failed && at != end; at.increment(failed)) {
@@ -59,7 +60,9 @@ result<std::vector<foreign_job>> jobs_in(fs::path const& folder) {
         if (!data) continue;
         auto job = intercept::decode_foreign_job(*data);
         if (job) out.push_back(*std::move(job));
-        else complain(fmt::format("{}: {}", file.native(), job.error().message()));
+        else
+            damaged.push_back(
+                {.job = {}, .name = name, .target = "", .state = "damaged", .why = job.error().message(), .at = {}});
     }
     return out;
 }
@@ -282,7 +285,7 @@ int replay_foreign(foreign_replay const& what) {
         auto const record = intercept::read_run_record(file).value();
         auto const& folder = record.requests;
         if (folder.empty()) throw fail(errc::corrupt, "{}: it has no requests in it; record it again", file);
-        for (auto const& job : jobs_in(folder).value()) {
+        for (auto const& job : jobs_in(folder, all).value()) {
             for (auto const& arch : archs) {
                 auto one = request_for(job, arch);
                 auto const identity = one.state + arch + std::string{base::as_text(intercept::encode(one.job))};

@@ -54,7 +54,7 @@ def outputs_of(p):
     return found
 
 
-def compiled(source, *options, name=b"k.cu", expressions=(), headers=(), callback=None, twice=False):
+def compiled(source, *options, name=b"k.cu", expressions=(), headers=(), callback=None, then=None):
     p = C.c_void_p()
     texts = words([t for _, t in headers]) if headers else None
     names = words([a for a, _ in headers]) if headers else None
@@ -65,8 +65,8 @@ def compiled(source, *options, name=b"k.cu", expressions=(), headers=(), callbac
     given = words(options)
     said["compile"] = n.nvrtcCompileProgram(p, len(options), given)
     said["words"] = n.nvrtcGetErrorString(said["compile"]).decode()
-    if twice:
-        said["again"] = n.nvrtcCompileProgram(p, len(options), given)
+    if then is not None:
+        said["again"] = n.nvrtcCompileProgram(p, len(then), words(then))
     said["log"] = log_of(p)
     said.update(outputs_of(p))
     for e in (*expressions, b"nothing<int>"):
@@ -118,7 +118,11 @@ out["source name without a folder in a string"] = compiled(b"__device__ const ch
 out["line information, name with a folder"] = compiled(KERNELS, ARCH, b"-lineinfo", name=folder("some", "k.cu"))
 out["relocatable, name with a folder"] = compiled(KERNELS, ARCH, b"-rdc=true", name=folder("some", "k.cu"))
 out["precompiled header"] = compiled(INCLUDING, ARCH, b"-pch", b"-I" + folder("include"))
-out["compiled twice"] = compiled(KERNELS, ARCH, twice=True)
+out["compiled twice"] = compiled(KERNELS, ARCH, then=(ARCH,))
+# What a compile does not make is left by the one before it.
+for what, then in (("for a virtual architecture", (b"-arch=compute_90",)), ("to intermediate code", (ARCH, b"-dlto")), ("with a bad option", (ARCH, b"-nonsense")),
+                   ("with an error", (ARCH, b"-Dunused=3"))):
+    out["compiled twice, " + what] = compiled(b"// twice\n" + KERNELS, ARCH, expressions=(b"f<float>",), then=then)
 
 major, minor = C.c_int(), C.c_int()
 out["version"] = [n.nvrtcVersion(C.byref(major), C.byref(minor)), major.value, minor.value]
@@ -145,8 +149,9 @@ if hasattr(n, "nvrtcSetFlowCallback"):
 
 p = C.c_void_p()
 n.nvrtcCreateProgram(C.byref(p), KERNELS, b"k.cu", 0, None, None)
-out["asked too early"] = [n.nvrtcGetPTXSize(p, C.byref(C.c_size_t())), n.nvrtcGetLoweredName(p, b"g", C.byref(C.c_char_p())),
-                          log_of(p), n.nvrtcCompileProgram(p, 1, words([ARCH])), outputs_of(p)["CUBIN"], n.nvrtcDestroyProgram(C.byref(p))]
+lowered = C.c_char_p(b"untouched")
+out["asked too early"] = [n.nvrtcGetLoweredName(p, b"g", C.byref(lowered)), str(lowered.value), n.nvrtcGetPTXSize(p, C.byref(C.c_size_t())),
+                          n.nvrtcGetLoweredName(p, b"g", C.byref(C.c_char_p())), log_of(p), n.nvrtcCompileProgram(p, 1, words([ARCH])), outputs_of(p)["CUBIN"], n.nvrtcDestroyProgram(C.byref(p))]
 
 # A function without a header, which cuDNN makes its programs with: the handle it gives is not one of a stand-in.
 private = getattr(n, "__nvrtcCPEx", None)

@@ -203,6 +203,16 @@ def what_is_recorded_into_one_file_is_one_record():
     under("true", options=("--no-frameworks", "--record", record), **mine)
     both = json.loads(record.read_text())
     check(both["caches"] == "both.json.caches" and len(both["happenings"]) == 6, "and stay so", both)
+    # One that is damaged is not made, which is said and counts.
+    (SCRATCH / "both.json.requests/damaged").write_bytes(b"nothing")
+    said = run("replay", record, status=3, **mine).stdout
+    check("6 of 7 ready" in said and "no job of another program" in said, "a damaged request", said)
+    # A record may come from anybody: what it names elsewhere is not packed.
+    write("secrets/key", "mine")
+    for place in (SCRATCH / "secrets", "../secrets", "both.json.caches/../secrets", ".."):
+        write("records/theirs.json", json.dumps(both | {"caches": str(place)}))
+        done = run("capsule", "build", "-o", SCRATCH / "theirs.capsule", SCRATCH / "records/theirs.json", status=1, **mine)
+        check("lies beside it" in done.stderr and not (SCRATCH / "theirs.capsule").exists(), f"caches in {place}", done)
     # Something else is not written over, and nothing is started.
     write("letter.txt", "Dear Sir\n")
     done = under("echo", "started", options=("--record", SCRATCH / "letter.txt"), status=1, **mine)
