@@ -105,9 +105,9 @@ def empty(shape: tuple[int, ...], like: Any, *, type: str | None) -> Any:
             return cupy.empty(shape, dtype=type)
     if isinstance(like, _kiln.Array):
         return _kiln.Array.empty(list(shape), type, like.ordinal)
-    if library in _JAX:
+    if library in _JAX and on_device(like):
         return _kiln.Array.empty(list(shape), type, device_of(like))
-    if is_numpy(like):
+    if library in _JAX or is_numpy(like):
         import numpy
 
         return numpy.empty(shape, dtype=type)
@@ -183,8 +183,8 @@ def _by_way_of_the_gpu(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, 
 
 
 def to_jax(x: Any) -> Any:
-    """JAX's arrays cannot be written to: results are in memory of Kiln's own, which JAX takes over."""
-    if not isinstance(x, _kiln.Array):
+    """JAX's arrays cannot be written to: results are in memory of Kiln's own, or of NumPy's on the host, which JAX takes over."""
+    if not isinstance(x, _kiln.Array) and not is_numpy(x):
         return x
     import jax.dlpack
 

@@ -227,15 +227,27 @@ def _want_pairs(keys: Any, values: Any, out: Any, values_out: Any, count: Any = 
     return values
 
 
-def sort(keys: Any, values: Any, by: Op, out: Any, values_out: Any) -> Any:
+def _bits(keys: Any) -> Any:
+    """Of floats, in the order a radix sort puts them: a NaN with a sign comes first, one without last, and -0 is +0."""
+    import numpy
+
+    if keys.dtype.kind in "biu":
+        return keys
+    bits = numpy.ascontiguousarray(keys).view(f"u{keys.itemsize}")
+    top = bits.dtype.type(1 << (8 * keys.itemsize - 1))
+    return numpy.where(bits == top, top, numpy.where(bits & top, ~bits, bits | top))
+
+
+def sort(keys: Any, values: Any, by: Op, out: Any, values_out: Any, *, by_bits: bool = False) -> Any:
     import numpy
 
     keys = _want_order(by, "keys", keys)
     values = _want_pairs(keys, values, out, values_out)
+    order_of = _bits(keys) if by_bits else keys
     if by.name == "greater":  # stable: equal keys stay as they came
-        order = len(keys) - 1 - numpy.argsort(keys[::-1], kind="stable")[::-1]
+        order = len(keys) - 1 - numpy.argsort(order_of[::-1], kind="stable")[::-1]
     else:
-        order = numpy.argsort(keys, kind="stable")
+        order = numpy.argsort(order_of, kind="stable")
     if values is None:
         return _given(keys[order], out)
     return _given(keys[order], out), _given(values[order], values_out)

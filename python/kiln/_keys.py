@@ -81,7 +81,7 @@ def numbered(key: Any, rows: int) -> tuple[Any, Any]:
     if type(key).__name__ in ("NumpyExtensionArray", "PandasArray"):  # of which pandas would not sort the values
         key = key.to_numpy()
     if getattr(key, "ndim", 1) != 1 or len(key) != rows:
-        raise InvalidArgument(f"dissolve: key has shape {list(getattr(key, 'shape', [len(key)]))} and there are {rows} rows: it is one value per row")
+        raise InvalidArgument(f"dissolve: key has shape {list(key.shape if hasattr(key, 'shape') else [len(key)])} and there are {rows} rows: it is one value per row")
     if hasattr(key, "categories") and hasattr(key, "codes"):
         return numpy.ascontiguousarray(key.codes, dtype=numpy.int32), key.categories
     is_missing = numpy.asarray(key.isna()) if hasattr(key, "isna") else _not_there(key)

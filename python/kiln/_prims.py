@@ -463,7 +463,7 @@ def radix_sort(keys: A, values: Any = None, *, descending: bool = False, out: A 
     """
     _want_values(values, values_out)
     if _arrays.is_numpy(keys) and _host().runs_here("radix_sort", None, stream, keys=keys, values=values, out=out, values_out=values_out):
-        return _host().sort(keys, values, as_op("greater" if descending else "less"), out, values_out)
+        return _host().sort(keys, values, as_op("greater" if descending else "less"), out, values_out, by_bits=True)
     handle = make_radix_sort(_arrays.type_of(keys, "keys"), _type_if_any(values), descending=descending, device=_arrays.device_of(keys), timeout=timeout)
     return _run(handle, (keys, values), _with_values(out, values, values_out), stream=stream)
 

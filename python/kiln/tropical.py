@@ -41,6 +41,7 @@ def product(a: Any, b: Any, semiring: str = "max_plus", *, out: Any = None, winn
     shape = _shape(a, b)
     if winners not in (None, "int32", "int64"):
         raise InvalidArgument(f"winners is {winners!r}; it can be 'int32' or 'int64', and None for none")
+    is_given = out is not None
     if out is None:
         out = _arrays.empty(shape, a, type=str(_arrays.type_of(a)))
     _arrays.want_array(out, "out")
@@ -49,5 +50,5 @@ def product(a: Any, b: Any, semiring: str = "max_plus", *, out: Any = None, winn
     won = _arrays.empty(shape, a, type=winners) if winners is not None else None
     _kiln.tropical_product(semiring, a, b, out, won, stream, timeout)
     if _arrays.is_jax(a):
-        out, won = _arrays.to_jax(out), _arrays.to_jax(won)
+        out, won = out if is_given and _arrays.is_numpy(out) else _arrays.to_jax(out), _arrays.to_jax(won)
     return out if won is None else (out, won)

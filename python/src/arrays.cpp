@@ -20,6 +20,7 @@ enum class way : std::uint8_t { own, exchange, torch, cupy, cuda_interface, dlpa
 struct known_type {
     way how = way::none;
     dlpack::exchange_api const* api = nullptr;
+    bool is_of_jax = false;
 };
 
 dlpack::exchange_api const* exchange_of(PyTypeObject* type) {
@@ -95,10 +96,11 @@ known_type way_of(nb::handle object) {
         std::lock_guard const lock{mutex};
         if (auto const at = known.find(type); at != known.end()) return (last = *at).second;
     }
-    auto const found = learn(object);
-    // JAX's arrays answer __cuda_array_interface__ without a stream: DLPack orders the work.
-    auto const how = found.how == way::cuda_interface && is_of_jax(object) ? known_type{way::dlpack} : found;
+    auto how = learn(object);
     if (how.how == way::none) return how;
+    // JAX's arrays answer __cuda_array_interface__ without a stream, and those of the host, which are of the same type, as buffers: DLPack
+    // takes both, and orders the work.
+    if (is_of_jax(object)) how = {.how = way::dlpack, .is_of_jax = true};
     Py_INCREF(reinterpret_cast<PyObject*>(type));  // kept for good: the table goes by its address
     std::lock_guard const lock{mutex};
     return known.emplace(type, how).first->second;
@@ -122,6 +124,7 @@ array::array(nb::handle object, char const* argument) : array{argument, object} 
         if (known.how == way::cuda_interface) take_cuda_interface();
         if (known.how == way::torch) take_torch();
         if (known.how == way::dlpack) take_dlpack(legacy_default_stream);
+        if (known.is_of_jax) read_only_ = true;  // which DLPack has no word for before its version 1
         if (known.how == way::buffer) take_buffer();
         if (known.how == way::masked)
             throw error{errc::invalid_argument, std::string{argument} + " is a masked array, and its mask would be lost: pass x.filled(value) or x.compressed()"};
@@ -149,16 +152,30 @@ array::array(array&& other) noexcept
       stream_{other.stream_},
       api_{other.api_},
       library_{other.library_},
-      legacy_{std::exchange(other.legacy_, nullptr)},
-      versioned_{std::exchange(other.versioned_, nullptr)},
+      lent_{std::move(other.lent_)},
       buffer_{std::exchange(other.buffer_, Py_buffer{})} {}
 
 void array::release() noexcept {
-    if (legacy_ != nullptr && legacy_->deleter != nullptr) legacy_->deleter(legacy_);
-    if (versioned_ != nullptr && versioned_->deleter != nullptr) versioned_->deleter(versioned_);
     if (buffer_.obj != nullptr) PyBuffer_Release(&buffer_);
-    legacy_ = nullptr;
-    versioned_ = nullptr;
+}
+
+template <class Managed>
+void array::keep(Managed* lent) {
+    auto* const made = PyCapsule_New(lent, nullptr, [](PyObject* capsule) {
+        auto* const back = static_cast<Managed*>(PyCapsule_GetPointer(capsule, nullptr));
+        if (back->deleter != nullptr) back->deleter(back);
+    });
+    if (made == nullptr) throw nb::python_error();
+    lent_ = nb::steal(made);
+}
+
+nb::object array::keeper() const {
+    if (lent_.is_valid()) return nb::make_tuple(object_, lent_);
+    if (buffer_.obj == nullptr) return nb::borrow(object_);
+    // Somebody may make the object longer once nobody looks into it.
+    auto* const view = PyMemoryView_FromObject(object_.ptr());
+    if (view == nullptr) throw nb::python_error();
+    return nb::steal(view);
 }
 
 // Sets shape and strides, with one item after the other.
@@ -193,14 +210,26 @@ void array::set_strides(Bytes bytes) {
     }
 }
 
-// errc::invalid_argument where there is none, or items are not where such items must be.
+// errc::invalid_argument where there is none, or items are not where such items must be, or further apart than any memory is.
 void array::want_memory() const {
+    constexpr auto most_apart = std::numeric_limits<std::int64_t>::max() / 1024;  // whatever bytes an item has, and dimensions there are
+    for (int i = 0; i < dimensions_; ++i)
+        if (items() != 0 && extent(i) > 1 && (stride(i) > most_apart / (extent(i) - 1) || stride(i) < -most_apart / (extent(i) - 1)))
+            throw error{errc::invalid_argument, std::string{argument_} + " says that its items are " + std::to_string(stride(i)) + " apart in dimension " +
+                                                    std::to_string(i) + ", which no memory is as large as"};
     if (data_ == nullptr && items() != 0)
         throw error{errc::invalid_argument, std::string{argument_} + " has " + std::to_string(items()) + " items and no memory"};
     // What is compiled reads items where items are; others crash it, now and then.
     auto const size = std::uintptr_t{type_.bits} / 8;
     if (items() != 0 && size > 1 && size <= 8 && reinterpret_cast<std::uintptr_t>(data_) % size != 0)
         throw error{errc::invalid_argument, std::string{argument_} + " has items of " + std::to_string(size) + " bytes that do not begin at a multiple of that: pass a copy"};
+}
+
+// One below zero would be taken for the host, which cannot read its memory.
+void array::set_device(std::int64_t ordinal) {
+    if (ordinal < 0 || ordinal > std::numeric_limits<int>::max())
+        throw error{errc::invalid_argument, std::string{argument_} + " says that it is on device " + std::to_string(ordinal) + ", which there cannot be"};
+    device_ = static_cast<int>(ordinal);
 }
 
 void array::take(dlpack::tensor const& from) {
@@ -212,7 +241,7 @@ void array::take(dlpack::tensor const& from) {
         case dlpack::cpu:
         case dlpack::cuda_host: device_ = -1; break;
         case dlpack::cuda:
-        case dlpack::cuda_managed: device_ = from.device.id; break;
+        case dlpack::cuda_managed: set_device(from.device.id); break;
         default:
             throw error{errc::unsupported, std::string{argument_} + " is on a device of another kind than the host and CUDA"};
     }
@@ -300,11 +329,12 @@ void array::take_dlpack(int stream) {
     }
     if (auto* const newer = PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned")) {
         PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
-        versioned_ = static_cast<dlpack::managed_versioned*>(newer);
-        if (versioned_->version.major > 1)  // of which only the deleter is where it was
-            throw error{errc::unsupported, std::string{argument_} + ": its __dlpack__() gave a tensor of DLPack " + std::to_string(versioned_->version.major) + ", and 1 is known"};
-        read_only_ = (versioned_->flags & dlpack::flag_read_only) != 0;
-        return take(versioned_->tensor);
+        auto* const lent = static_cast<dlpack::managed_versioned*>(newer);
+        keep(lent);
+        if (lent->version.major > 1)  // of which only the deleter is where it was
+            throw error{errc::unsupported, std::string{argument_} + ": its __dlpack__() gave a tensor of DLPack " + std::to_string(lent->version.major) + ", and 1 is known"};
+        read_only_ = (lent->flags & dlpack::flag_read_only) != 0;
+        return take(lent->tensor);
     }
     PyErr_Clear();
     auto* const older = PyCapsule_GetPointer(capsule.ptr(), "dltensor");
@@ -312,8 +342,9 @@ void array::take_dlpack(int stream) {
     if (older == nullptr)
         throw error{errc::invalid_argument, std::string{argument_} + ": its __dlpack__() gave no DLPack capsule, or one that was taken before"};
     PyCapsule_SetName(capsule.ptr(), "used_dltensor");
-    legacy_ = static_cast<dlpack::managed*>(older);
-    take(legacy_->tensor);
+    auto* const lent = static_cast<dlpack::managed*>(older);
+    keep(lent);
+    take(lent->tensor);
 }
 
 namespace {
@@ -357,8 +388,9 @@ void array::take_cupy() {
     type_ = type_of_dtype(type.of(object_), argument_);
     set_shape(PyTuple_Size(shape.ptr()), [&](auto i) { return PyLong_AsLongLong(PyTuple_GetItem(shape.ptr(), i)); });
     data_ = PyLong_AsVoidPtr(at.ptr());
-    device_ = static_cast<int>(PyLong_AsLong(ordinal.of(memory).ptr()));
+    auto const number = PyLong_AsLongLong(ordinal.of(memory).ptr());
     if (PyErr_Occurred() != nullptr) throw nb::python_error();
+    set_device(number);
     want_memory();
     library_ = library::cupy;
 }
@@ -383,7 +415,7 @@ void array::take_cuda_interface() {
     device_ = 0;
     if (nb::hasattr(object_, "device")) {
         nb::object const where = object_.attr("device");
-        if (nb::hasattr(where, "id")) device_ = nb::cast<int>(where.attr("id"));
+        if (nb::hasattr(where, "id")) set_device(nb::cast<std::int64_t>(where.attr("id")));
     }
     if (about.contains("stream") && !nb::object{about["stream"]}.is_none())
         stream_ = stream_at(nb::object{about["stream"]}, argument_);

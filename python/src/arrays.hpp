@@ -49,7 +49,9 @@ public:
         return (api_ != nullptr && api_ == other.api_) || (library_ != library::unknown && library_ == other.library_);
     }
     // Whether its library may give the memory to others as soon as nobody holds the array, whatever is still to run on it.
-    [[nodiscard]] bool must_be_held() const noexcept { return on_device() && library_ == library::unknown && (legacy_ != nullptr || versioned_ != nullptr); }
+    [[nodiscard]] bool must_be_held() const noexcept { return on_device() && library_ == library::unknown && lent_.is_valid(); }
+    // The memory stays where it is for as long as somebody holds this: the object, and what it has lent, which need not be its own.
+    [[nodiscard]] nb::object keeper() const;
 
     // "int32[1000] on cuda:0"
     [[nodiscard]] std::string describe() const;
@@ -64,7 +66,10 @@ private:
     template <class Bytes>
     void set_strides(Bytes bytes);
     void want_memory() const;
+    void set_device(std::int64_t ordinal);
     void take(dlpack::tensor const& from);
+    template <class Managed>
+    void keep(Managed* lent);
     void take_own();
     void take_exchange(dlpack::exchange_api const& api);
     void refuse_gradient() const;
@@ -88,8 +93,7 @@ private:
     std::optional<CUstream_st*> stream_;
     dlpack::exchange_api const* api_ = nullptr;  // that tells the stream when it is asked for
     library library_ = library::unknown;         // which does likewise
-    dlpack::managed* legacy_ = nullptr;
-    dlpack::managed_versioned* versioned_ = nullptr;
+    nb::object lent_;  // by DLPack: gives the memory back when nobody holds it any more
     Py_buffer buffer_{};
 };
 

@@ -44,9 +44,8 @@ template <class T>
     auto const type = from.type() == dlpack::data_type{dlpack::boolean, 8, 1} ? type_of(scalar::u8) : from.type();
     if (type != type_of(kiln::scalar_of<T>()))
         throw error{errc::invalid_argument, std::string{argument} + " is " + from.describe() + "; it must be of " + name_of(type_of(kiln::scalar_of<T>()))};
-    if (auto const theirs = from.stream(); theirs && *theirs != nullptr && *theirs != default_stream.get()) order(from.device(), *theirs, default_stream);
     auto const where = from.on_device() ? residency::device : residency::host;
-    return buffer<T>::borrow(static_cast<T*>(from.data()), from.items(), where, std::max(from.device(), 0), kept(object));
+    return buffer<T>::borrow(static_cast<T*>(from.data()), from.items(), where, std::max(from.device(), 0), kept_until_ran(from));
 }
 
 }  // namespace kiln::python

@@ -64,7 +64,7 @@ struct manner {
     int device = 0;
     seconds timeout;
 };
-bool may_need_a_compiler(geometries const& first) {
+bool may_use_a_gpu(geometries const& first) {
     if (on_device(first.where())) return true;
     if (requested_mode() != execution_mode::automatic) return requested_mode() == execution_mode::gpu;
     without_gil const unlocked;
@@ -72,9 +72,9 @@ bool may_need_a_compiler(geometries const& first) {
 }
 manner manner_of(geometries const& first, nb::handle stream, seconds timeout) {
     manner out{.stream = {}, .device = first.device(), .timeout = timeout};
-    // It is for compilers, and what runs on the CPU needs none.
-    if (timeout && !may_need_a_compiler(first)) out.timeout = std::nullopt;
     if (!stream.is_none()) out.stream = stream_of(stream);
+    // What runs on the CPU needs no compiler to be waited for, and no stream to be ordered.
+    if ((timeout || out.stream) && !may_use_a_gpu(first)) out.timeout = std::nullopt, out.stream = std::nullopt;
     return out;
 }
 

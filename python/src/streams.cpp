@@ -74,7 +74,7 @@ namespace {
 // Arrays that somebody's memory pool would give to others too soon, and what must have run before.
 struct held_arrays {
     device_event ran;
-    std::vector<nb::object> arrays;
+    std::vector<std::shared_ptr<void const>> arrays;
 };
 struct all_held {
     std::mutex mutex;
@@ -86,11 +86,11 @@ all_held& held() {
     return all;
 }
 
-// Lets go what has run. By whoever calls next, because that thread has the interpreter's lock.
+// Lets go what has run. By whoever calls next: nobody waits for it.
 void let_go() {
     auto& all = held();
     if (all.count.load(std::memory_order_relaxed) == 0) return;
-    std::list<held_arrays> gone;  // ends after the mutex is free: it runs Python
+    std::list<held_arrays> gone;  // ends after the mutex is free
     std::lock_guard const lock{all.mutex};
     for (auto at = all.waiting.begin(); at != all.waiting.end();) {
         auto const ran = at->ran.reached();
@@ -101,9 +101,7 @@ void let_go() {
     all.count.store(all.waiting.size(), std::memory_order_relaxed);
 }
 
-void hold(int device, stream_ref on, std::vector<nb::object> arrays) {
-    auto ran = device_event::make(device, event_timing::off).value();
-    ran.record(on).value();
+void hold(device_event ran, std::vector<std::shared_ptr<void const>> arrays) {
     auto& all = held();
     std::lock_guard const lock{all.mutex};
     all.waiting.push_back({std::move(ran), std::move(arrays)});
@@ -164,7 +162,7 @@ call_stream::call_stream(nb::handle asked, std::span<array const* const> arrays)
     for (auto const* a : arrays) {
         if (a == nullptr) continue;
         if (first == nullptr) first = a;
-        if (a->must_be_held()) lasting_.push_back(nb::borrow(a->object()));
+        if (a->must_be_held()) lasting_.push_back(kept(a->keeper()));
         if (a->device() != first->device())
             throw error{errc::invalid_argument, std::string{first->argument()} + " is " + first->describe() + ", " + a->argument() +
                                                     " is " + a->describe() + ": bring them to one place"};
@@ -189,7 +187,28 @@ call_stream::call_stream(nb::handle asked, std::span<array const* const> arrays)
 
 void call_stream::done() {
     for (auto* const other : others_) order(device_, on_, other);
-    if (!lasting_.empty()) hold(device_, on_, std::move(lasting_));
+    if (lasting_.empty()) return;
+    auto ran = device_event::make(device_, event_timing::off).value();
+    ran.record(on_).value();
+    hold(std::move(ran), std::move(lasting_));
+}
+
+std::shared_ptr<void const> kept_until_ran(array const& from) {
+    auto keeper = kept(from.keeper());
+    if (!from.on_device()) return keeper;
+    let_go();
+    auto theirs = from.stream();
+    if (theirs && same_stream(*theirs, default_stream.get())) theirs.reset();
+    if (theirs) order(from.device(), *theirs, default_stream);
+    auto const* const address = keeper.get();
+    // By whichever thread is the last one, without the interpreter's lock.
+    return {address, [keeper = std::move(keeper), theirs, device = from.device(), must_be_held = from.must_be_held()](void const*) mutable {
+        if (ending.load(std::memory_order_relaxed) || (!theirs && !must_be_held)) return;
+        auto ran = device_event::make(device, event_timing::off);
+        if (!ran || !ran->record(default_stream)) return;
+        if (theirs) (void)ran->hold(*theirs);
+        if (must_be_held) hold(*std::move(ran), {std::move(keeper)});
+    }};
 }
 
 }  // namespace kiln::python

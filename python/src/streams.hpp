@@ -5,6 +5,7 @@
 #include "arrays.hpp"
 
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,10 @@ void order(int device, stream_ref first, stream_ref then);
 // the work goes on. What goes wrong is left to whoever waits for it then. Within kiln.no_sync() it returns at once, for the same reason.
 void wait_sync(int device, stream_ref on);
 inline thread_local int waits_are_forbidden = 0;  // by so many scopes of this thread
+
+// An array that operations on the default stream read for as long as anybody holds this. What its library has queued comes before what is queued there from
+// now on; its memory is nobody else's before what is queued there until the end has run.
+[[nodiscard]] std::shared_ptr<void const> kept_until_ran(array const& from);
 
 // From the first use of a GPU on: a child that is forked later cannot use it.
 void note_gpu_use() noexcept;
@@ -40,7 +45,7 @@ private:
     int device_ = 0;
     stream_ref on_;
     std::vector<CUstream_st*> others_;
-    std::vector<nb::object> lasting_;
+    std::vector<std::shared_ptr<void const>> lasting_;
 };
 
 // The stream with this address. errc::invalid_argument for what is none.

@@ -11,8 +11,10 @@
 #include <kiln/runtime/execution.hpp>
 #include <kiln/status.hpp>
 
+#include <atomic>
 #include <memory>
 #include <utility>
+#include <vector>
 
 namespace kiln::python {
 
@@ -80,21 +82,50 @@ void tell(std::string const& kind, std::string const& unit, std::string const& t
     event_log::process().emit(e);
 }
 
-// A scope of C++ as a with block: begun and ended on one thread.
+// A scope of C++ as a with block, which may be entered again inside of itself. It is a thread's: where it does not end on the one that began it, it
+// stays there for as long as that thread lives.
 template <class Scope>
-struct block {
-    std::unique_ptr<Scope> now;
-
-    void enter() {
-        now = std::make_unique<Scope>();
-        if constexpr (std::is_same_v<Scope, no_sync>) ++waits_are_forbidden;
+class block {
+public:
+    block() = default;
+    block(block const&) = delete;
+    block& operator=(block const&) = delete;
+    ~block() {
+        for (auto& one : begun_) leave_elsewhere(one);
     }
+    void enter() { begun_.push_back({.on = this_thread(), .scope = std::make_unique<counted>()}); }
     // What was tried inside is told, unless something else is on its way out already.
     void exit(nb::handle thrown) {
-        auto const scope = std::exchange(now, nullptr);
-        if constexpr (std::is_same_v<Scope, no_sync>) waits_are_forbidden -= scope != nullptr ? 1 : 0;
-        if (scope != nullptr && thrown.is_none()) scope->check().value();
+        if (begun_.empty()) return;
+        auto last = std::move(begun_.back());
+        begun_.pop_back();
+        if (leave_elsewhere(last))
+            throw error{errc::invalid_argument, "this block was begun by another thread, and what it forbids stays forbidden there: end it where it was begun"};
+        if (thrown.is_none()) last.scope->check().value();
     }
+
+private:
+    struct counted : Scope {
+        counted() { waits_are_forbidden += std::is_same_v<Scope, no_sync>; }
+        ~counted() { waits_are_forbidden -= std::is_same_v<Scope, no_sync>; }
+    };
+    struct begun {
+        std::uint64_t on;
+        std::unique_ptr<counted> scope;
+    };
+    // The system's own numbers come again.
+    static std::uint64_t this_thread() {
+        static std::atomic<std::uint64_t> last{0};
+        thread_local auto const number = ++last;
+        return number;
+    }
+    static bool leave_elsewhere(begun& one) {
+        if (one.on == this_thread()) return false;
+        (void)one.scope.release();
+        return true;
+    }
+
+    std::vector<begun> begun_;
 };
 template <class Scope>
 void bind_block(nb::module_& m, char const* name, char const* doc) {

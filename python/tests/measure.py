@@ -67,14 +67,25 @@ try:
     else:
         raise ModuleNotFoundError("under none of its names")
 
-    def add(a: Any, b: Any) -> Any:
-        return a + b
-
     begin = numpy.array([0], dtype=numpy.int32)
-    theirs = parallel.make_inclusive_scan(x, y, add, begin)
-    room = torch.empty(theirs(None, x, y, add, 1000, begin), dtype=torch.uint8, device="cuda")
-    print("cuda.compute's scan, object kept     ", each(lambda: theirs(room, x, y, add, 1000, begin), 500))
-    print("cuda.compute's scan, one call        ", each(lambda: parallel.inclusive_scan(x, y, add, begin, 1000), 300))
+    if hasattr(parallel, "OpKind"):  # from 1.0 on by names, and without Numba where the operator is a known one
+        given: dict[str, Any] = {"d_in": x, "d_out": y, "op": parallel.OpKind.PLUS, "init_value": begin}
+        made = time.perf_counter()
+        theirs = parallel.make_inclusive_scan(**given)
+        print(f"cuda.compute's scan, made, in this process: {(time.perf_counter() - made) * 1e3:.0f} ms")
+        given["num_items"] = 1000
+        room = torch.empty(theirs(temp_storage=None, **given), dtype=torch.uint8, device="cuda")
+        print("cuda.compute's scan, object kept     ", each(lambda: theirs(temp_storage=room, **given), 500))
+        print("cuda.compute's scan, one call        ", each(lambda: parallel.inclusive_scan(**given), 300))
+    else:
+
+        def add(a: Any, b: Any) -> Any:
+            return a + b
+
+        theirs = parallel.make_inclusive_scan(x, y, add, begin)
+        room = torch.empty(theirs(None, x, y, add, 1000, begin), dtype=torch.uint8, device="cuda")
+        print("cuda.compute's scan, object kept     ", each(lambda: theirs(room, x, y, add, 1000, begin), 500))
+        print("cuda.compute's scan, one call        ", each(lambda: parallel.inclusive_scan(x, y, add, begin, 1000), 300))
 except Exception as why:  # its interface changes from version to version
     print("cuda.compute:", type(why).__name__, str(why)[:120])
 try:

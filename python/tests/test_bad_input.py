@@ -59,6 +59,22 @@ class Half:
         new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
         return new(ctypes.addressof(tensor), b"dltensor", None)
 
+class Jax(Lent):
+    """As JAX's arrays are: of one type on the host, where they are buffers, and on a device; for reading alone."""
+    __module__ = "jaxlib._jax"
+    def __init__(self, here=None):
+        super().__init__()
+        self.here = here
+    def __dlpack__(self, **how): return super().__dlpack__(**how) if self.here is None else self.here.__dlpack__(**how)
+    def __dlpack_device__(self): return (2, 0) if self.here is None else (1, 0)
+    @property
+    def __cuda_array_interface__(self):
+        if self.here is not None: raise AttributeError("on the host")
+        return self._memory.__cuda_array_interface__
+    def __buffer__(self, flags):
+        if self.here is None: raise BufferError("on a device")
+        return memoryview(self.here)
+
 # What ships, so that nothing is compiled.
 scan = kiln.make_exclusive_scan("int32")
 sort = kiln.make_radix_sort("int32", "int32")
@@ -97,6 +113,9 @@ ROWS = {
     "whatever else a library raises": 'class P:\n    def __dlpack__(self, **_): raise RuntimeError("out of luck")\n    def __dlpack_device__(self): return (2, 0)\nraises(RuntimeError, "^out of luck$", scan, P(), out=y)',
     "too small": 'raises(kiln.InvalidArgument, "out has room for 10 items, 100 are needed", scan, x, out=Array(10))',
     "read only": 'raises(kiln.InvalidArgument, "out cannot be written to", scan, x, out=Array(read_only=True))',
+    "of JAX": 'raises(kiln.InvalidArgument, "out cannot be written to", scan, x, out=Jax())',
+    "of JAX, on the host and then on a device": 'class Both(Jax): __module__ = "jaxlib._jax"\nraises(kiln.InvalidArgument, "x is int32.3. on the host; this handle takes", scan, Both(numpy.zeros(3, "i4")))\nscan(Both(), out=y)',
+    "a device that cannot be": 'for device in (-1, 1 << 40): raises(kiln.InvalidArgument, f"x says that it is on device {device}, which there cannot be", kiln.Array.from_host_sync, Array(device=device, pointer=64))',
     "overlapping": 'raises(kiln.InvalidArgument, "out and x overlap", scan, x, out=Array(pointer=x.at + 4))',
     "in place": "scan(x, out=x)",
     "overlapping sort": 'raises(kiln.InvalidArgument, "out and keys overlap", sort, x, y, out=x, values_out=Array())',
@@ -148,6 +167,9 @@ ROWS = {
     "a compile that takes too long": 'own = "a + b + 0x77"\nraises(kiln.Timeout, "not ready in", kiln.make_reduce, "int32", own, timeout=1e-4)\nraises(kiln.Timeout, "not ready in", kiln.reduce, x, own + "1", out=y, timeout=1e-4)\nassert kiln.make_reduce("int32", own, timeout=300) is kiln.make_reduce("int32", own)\nkiln.reduce(x, own, out=y, timeout=1e-4)',
     "a timeout that is none": 'raises(TypeError, "reduce: timeout is a str; it must be float or None", kiln.reduce, x, "max", out=y, timeout="1")',
     "no waits": 'with kiln.no_sync(): scan(x, out=y)\ntry:\n    with kiln.no_sync(): kiln.Array.from_host_sync(numpy.zeros(3))\nexcept kiln.Forbidden: pass\nelse: raise AssertionError("it waited")\nkiln.Array.from_host_sync(numpy.zeros(3))',
+    "no waits, twice": 'still = kiln.no_sync()\ntry:\n    with still:\n        with still: pass\n        kiln.Array.from_host_sync(numpy.zeros(3))\nexcept kiln.Forbidden: pass\nelse: raise AssertionError("it waited")\nkiln.Array.from_host_sync(numpy.zeros(3))',
+    "no transfers, of two threads": 'import threading\ndef elsewhere(work):\n    failed = []\n    def run():\n        try: work()\n        except BaseException as why: failed.append(why)\n    thread = threading.Thread(target=run)\n    thread.start(), thread.join()\n    if failed: raise failed[0]\n'
+                                    'def both():\n    still = kiln.no_transfers()\n    still.__enter__()\n    elsewhere(lambda: raises(kiln.InvalidArgument, "begun by another thread", still.__exit__, None, None, None))\n    again = [kiln.no_transfers()]\n    again[0].__enter__()\n    elsewhere(again.clear)\n    raises(kiln.Forbidden, "", kiln.Array.from_host_sync, numpy.zeros(3))\nelsewhere(both)\nkiln.Array.from_host_sync(numpy.zeros(3))',
     "no transfers": 'with kiln.no_transfers(): scan(x, out=y)\ntry:\n    with kiln.no_transfers(): kiln.Array.from_host_sync(numpy.zeros(3))\nexcept kiln.Forbidden: pass\nelse: raise AssertionError("it moved")',
     "fork": 'import os\npid = os.fork()\nif pid == 0:\n    raises(kiln.NoDevice, "forked after its parent used the GPU.*spawn", scan, x, out=y)\n    raises(kiln.NoDevice, "spawn", k, 1, 32, (1, x, y))\n    os._exit(7)\nassert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7',
 }
@@ -252,5 +274,68 @@ scan(x, out=y)
 assert seen() is not None
 del os.environ['KILN_FAKE_CUDA_BUSY']
 scan(x, out=y)
+assert seen() is None
+""")
+
+
+def test_what_is_lent_is_given_back_when_what_reads_it_has_run(fake_driver: str, python: Run) -> None:
+    """The memory need not be the object's own."""
+    python(fake_driver + BEGIN + """import ctypes, os
+given_back = []
+class Managed(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in ("data", "device", "type", "shape", "strides", "offset", "context")] + [("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p))]
+class Fresh:
+    dtype, shape = numpy.dtype("i4"), (100,)
+    def __dlpack_device__(self): return (2, 0)
+    def __dlpack__(self, **how):
+        items, shape = numpy.zeros(100, "i4"), (ctypes.c_int64 * 1)(100)
+        lent = Managed(items.ctypes.data, 2, 1 | (0 | 32 << 8 | 1 << 16) << 32, ctypes.addressof(shape), 0, 0, 0, ctypes.CFUNCTYPE(None, ctypes.c_void_p)(given_back.append))
+        self.kept = items, shape, lent
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+        return new(ctypes.addressof(lent), b"dltensor", None)
+os.environ['KILN_FAKE_CUDA_BUSY'] = '1'
+lent = Fresh()
+scan(lent, out=y)
+scan(x, out=y)
+assert not given_back
+del os.environ['KILN_FAKE_CUDA_BUSY']
+scan(x, out=y)
+assert len(given_back) == 1
+""")
+
+
+ROWS_THAT_GO = """import os, time, weakref
+from kiln import spatial
+class Doubles(Lent):
+    def __init__(self):
+        self._memory, self.dtype, self.shape, self.asked = kiln.Array.from_host_sync(numpy.zeros(9)), numpy.dtype("f8"), (9,), []
+spatial.points(Array(9, "<f8"), Array(9, "<f8"))
+"""
+
+
+def test_rows_of_another_stream_make_it_wait(fake_driver: str, python: Run, tmp_path: pathlib.Path) -> None:
+    """Their library may give the memory to what comes next on its stream as soon as nobody has the arrays."""
+    log = tmp_path / "log"
+    python(fake_driver + BEGIN + ROWS_THAT_GO + """rows = spatial.points(Array(9, "<f8", stream=2), Array(9, "<f8"))
+os.environ["KILN_FAKE_CUDA_LOG"] = sys.argv[1]
+del rows
+""", str(log))
+    lines = [line.split()[:2] for line in log.read_text().splitlines()]
+    assert lines == [["record", "1"], ["wait", "2"]]
+
+
+def test_rows_that_are_lent_live_until_what_reads_them_has_run(fake_driver: str, python: Run) -> None:
+    python(fake_driver + BEGIN + ROWS_THAT_GO + """lent = Doubles()
+os.environ["KILN_FAKE_CUDA_BUSY"] = "1"
+seen = weakref.ref(lent)
+rows = spatial.points(lent, lent)
+del lent, rows
+spatial.points(Array(9, "<f8"), Array(9, "<f8"))
+assert seen() is not None
+del os.environ["KILN_FAKE_CUDA_BUSY"]
+spatial.points(Array(9, "<f8"), Array(9, "<f8"))
+for _ in range(1000):
+    if seen() is None: break
 assert seen() is None
 """)

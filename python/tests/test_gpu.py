@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 import kiln
-from conftest import SAXPY
+from conftest import SAXPY, Run
 
 pytestmark = pytest.mark.usefixtures("gpu")
 CAP = kiln.op("a + b > s ? s : a + b", s=numpy.int32(100))
@@ -239,6 +239,65 @@ def test_an_array_may_go_right_after_the_call() -> None:
         trash = torch.full((n,), 7, dtype=torch.int32, device="cuda")  # would be given the same memory
         assert y[-1].item() == n
         del trash
+
+
+def test_rows_may_go_right_after_the_call() -> None:
+    torch = pytest.importorskip("torch")
+    from kiln import spatial
+
+    n = 1 << 24
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        spatial.bounds((torch.ones(9, dtype=torch.float64, device="cuda"),) * 2)
+        for _ in range(5):
+            boxes = spatial.bounds((torch.ones(n, dtype=torch.float64, device="cuda"), torch.ones(n, dtype=torch.float64, device="cuda")))
+            trash = [torch.full((n,), 7.0, dtype=torch.float64, device="cuda") for _ in range(2)]  # would be given the same memory
+            assert boxes.max_x.numpy_sync().max() == 1 and boxes.max_y.numpy_sync().max() == 1
+            del trash
+
+
+def test_jax_arrays_of_the_host_and_then_of_a_device(python: Run) -> None:
+    pytest.importorskip("jax")
+    python("""import jax, kiln, numpy
+here = jax.device_put(numpy.ones((2, 2), 'f4'), jax.devices('cpu')[0])
+assert kiln.tropical.product(here, here).tolist() == [[2, 2], [2, 2]]
+there = jax.device_put(numpy.arange(3, dtype='i4'), jax.devices()[0])
+if next(iter(there.devices())).platform != 'cpu':
+    assert kiln.inclusive_scan(there).tolist() == [0, 1, 3]
+    try: kiln.make_inclusive_scan('int32')(there, out=there)
+    except kiln.InvalidArgument as why: assert 'cannot be written to' in str(why)
+    else: raise AssertionError('an array of JAX was written to')
+""", XLA_PYTHON_CLIENT_PREALLOCATE="false")
+
+
+@both
+def test_nothing_waits_and_nothing_moves(library: Any) -> None:
+    """But for what ends in _sync: with handles that were made before."""
+    to = LIBRARIES[library]
+    x, ordered, offsets = to(numpy.arange(1000, dtype="i4") % 7), to(numpy.arange(1000, dtype="i4")), to(numpy.array([0, 10, 1000], "i4"))
+    mask, matrix = to(numpy.ones(1000, "?")), to(numpy.ones((30, 30), "f4"))
+
+    def all() -> None:
+        kiln.inclusive_scan(x, CAP), kiln.exclusive_scan(x), kiln.reduce(x), kiln.segmented_reduce(x, offsets), kiln.select(x, mask), kiln.select(x, kiln.op("a > 2"))
+        kiln.lower_bound(ordered, x), kiln.upper_bound(ordered, x), kiln.radix_sort(x, x), kiln.merge_sort(x, x), kiln.unique_by_key(x, x), kiln.transform(x, "a * 2"), kiln.gather(x, x)
+        kiln.tropical.product(matrix, matrix, "min_plus", winners="int32")
+
+    all()
+    before = kiln.activity()
+    with kiln.no_sync(), kiln.no_transfers():
+        all()
+    after = kiln.activity()
+    for what in ("synchronisations", "transfers_to_device", "transfers_to_host"):
+        assert after[what] == before[what], what
+
+
+@pytest.mark.parametrize("library", ["torch", "cupy", "numpy"])
+def test_a_radix_sort_goes_by_bits(library: Any) -> None:
+    """As on the CPU: a NaN with a sign is first, one without last."""
+    host = numpy.copysign(numpy.array([numpy.nan, 1, numpy.nan, 0, 0, numpy.inf, numpy.inf], "f4"), numpy.array([1, 1, -1, 1, -1, -1, 1], "f4"))
+    for descending, order in ((False, [2, 5, 3, 4, 1, 6, 0]), (True, [0, 6, 1, 3, 4, 5, 2])):
+        keys, came = kiln.radix_sort(LIBRARIES[library](host), LIBRARIES[library](numpy.arange(7, dtype="i4")), descending=descending)
+        assert on_host(came).tolist() == order and numpy.array_equal(on_host(keys), host[order], equal_nan=True)
 
 
 @both

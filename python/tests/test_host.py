@@ -250,7 +250,7 @@ def test_streams_are_looked_at_here_too() -> None:
     calls = (lambda s: kiln.reduce(x, stream=s), lambda s: kiln.inclusive_scan(x, stream=s), lambda s: kiln.exclusive_scan(x, stream=s), lambda s: kiln.radix_sort(x, stream=s),
              lambda s: kiln.merge_sort(x, stream=s), lambda s: kiln.gather(x, x, stream=s), lambda s: kiln.select(x, x > 0, stream=s), lambda s: kiln.unique_by_key(x, stream=s),
              lambda s: kiln.lower_bound(x, x, stream=s), lambda s: kiln.upper_bound(x, x, stream=s), lambda s: kiln.segmented_reduce(x, x, stream=s),
-             lambda s: kiln.tropical.product(numpy.ones((2, 2)), numpy.ones((2, 2)), stream=s))
+             lambda s: kiln.tropical.product(numpy.ones((2, 2)), numpy.ones((2, 2)), stream=s), lambda s: kiln.spatial.area(["POINT (0 0)"], stream=s))
     for call in calls:
         with pytest.raises(TypeError, match="stream must be an int or an object with __cuda_stream__"):
             call("x")
@@ -263,6 +263,16 @@ def test_a_nan_has_a_place_of_every_order() -> None:
     for op, sorted in (("less", items), ("greater", items[::-1].copy())):
         assert kiln.lower_bound(sorted, numpy.array([numpy.nan, 2.0]), op).tolist() == [0, 1]
         assert kiln.upper_bound(sorted, numpy.array([numpy.nan, 2.0]), op).tolist() == [3, 2]
+
+
+@pytest.mark.parametrize("type", ["f2", "f4", "f8"])
+def test_a_radix_sort_goes_by_bits(type: Any) -> None:
+    """As on a GPU: 0 / 0 is a NaN with a sign on most processors, and comes first."""
+    keys = numpy.copysign(numpy.array([numpy.nan, 1, numpy.nan, 0, 0, numpy.inf, numpy.inf], type), numpy.array([1, 1, -1, 1, -1, -1, 1], type))
+    with kiln.execution("cpu"):
+        for descending, order in ((False, [2, 5, 3, 4, 1, 6, 0]), (True, [0, 6, 1, 3, 4, 5, 2])):
+            found, came = kiln.radix_sort(keys, numpy.arange(7), descending=descending)
+            assert came.tolist() == order and found.tobytes() == keys[order].tobytes()
 
 
 @pytest.mark.parametrize("type", ["i4", "f8", "u1"])

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays as they come: of types nobody computes with, of other libraries, in any order, for reading only, from many threads, without a GPU."""
 
+import array
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -202,6 +204,88 @@ def test_many_threads_at_once() -> None:
 
     with kiln.execution("cpu"), concurrent.futures.ThreadPoolExecutor(16) as pool:
         assert all(pool.map(work, range(200)))
+
+
+class Fresh:
+    """Makes what it lends anew each time, and has none of it itself."""
+
+    dtype = numpy.dtype("f8")
+    shape = (3,)
+
+    def __dlpack__(self, **how: Any) -> Any:
+        made = numpy.array([1.0, 2.0, 3.0])
+        self.lent = weakref.ref(made)
+        return made.__dlpack__(**how)
+
+    def __dlpack_device__(self) -> Any:
+        return (1, 0)
+
+
+def test_what_is_lent_stays_where_it_is() -> None:
+    """For as long as rows lie in it, whoever else has it; and no longer."""
+    from kiln import spatial
+
+    x, y = Fresh(), array.array("d", [4.0, 5.0, 6.0])
+    rows = spatial.points(x, y)
+    assert x.lent() is not None
+    with pytest.raises(BufferError):
+        y.append(7.0)
+    assert rows.to_wkt_sync() == ["POINT (1 4)", "POINT (2 5)", "POINT (3 6)"]
+    del rows
+    for _ in range(1000):  # the interpreter lets go when it next can
+        if x.lent() is None:
+            break
+    assert x.lent() is None
+    y.append(7.0)
+
+
+def test_arrays_of_jax_on_the_host() -> None:
+    jax = pytest.importorskip("jax")
+    here = jax.devices("cpu")[0]
+    a, b = (jax.device_put(numpy.random.default_rng(seed).random((2, 5, 5), dtype="f4"), here) for seed in (1, 2))
+    expected = (numpy.asarray(a)[:, :, :, None] + numpy.asarray(b)[:, None]).max(2)
+    with kiln.execution("cpu"):
+        c, won = kiln.tropical.product(a, b, winners="int32")
+        assert [type(one) for one in (c, won)] == [type(a), type(a)] and numpy.array_equal(c, expected)
+        assert numpy.array_equal(won, (numpy.asarray(a)[:, :, :, None] + numpy.asarray(b)[:, None]).argmax(2))
+        out = numpy.zeros((2, 5, 5), "f4")
+        assert kiln.tropical.product(a, b, out=out) is out and numpy.array_equal(out, expected)
+        with pytest.raises(kiln.InvalidArgument, match="out cannot be written to"):
+            kiln.tropical.product(a, b, out=a)
+
+
+def test_one_number_is_no_column_of_keys() -> None:
+    from kiln import spatial
+
+    with pytest.raises(kiln.InvalidArgument, match=r"dissolve: key has shape \[\] and there are 1 rows"):
+        spatial.dissolve(["POLYGON ((0 0, 1 0, 1 1, 0 0))"], numpy.array(5))
+
+
+def test_strides_that_no_memory_has() -> None:
+    import ctypes
+
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+
+    class Wide:
+        dtype, shape = numpy.dtype("f8"), (3, 3)
+
+        def __init__(self, stride: int) -> None:
+            self.items = numpy.zeros(9)
+            self.words = (ctypes.c_int64 * 4)(3, 3, stride, 1)
+            at = ctypes.addressof(self.words)
+            self.tensor = (ctypes.c_uint64 * 8)(self.items.ctypes.data, 1, 2 | (2 | 64 << 8 | 1 << 16) << 32, at, at + 16, 0, 0, 0)
+
+        def __dlpack__(self, **how: Any) -> Any:
+            return new(ctypes.addressof(self.tensor), b"dltensor", None)
+
+        def __dlpack_device__(self) -> Any:
+            return (1, 0)
+
+    for stride in (1 << 60, -(1 << 60), -(1 << 63)):
+        with pytest.raises(kiln.InvalidArgument, match=f"a says that its items are {stride} apart in dimension 0"):
+            kiln.tropical.product(Wide(stride), numpy.zeros((3, 3)), out=numpy.zeros((3, 3)))
+    kiln.tropical.product(Wide(3), numpy.zeros((3, 3)), out=numpy.zeros((3, 3)))
 
 
 def test_nothing_and_much() -> None:
