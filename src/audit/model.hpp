@@ -186,7 +186,7 @@ struct process_model {
     std::vector<interval> compiles;        // inside compilers' own calls
     std::vector<ledger_row> ledger;
     time_ns started = 0, begun = 0, ended = 0;
-    time_ns tool = 0;  // that we cost, as far as CUPTI says
+    time_ns tool = 0;        // that we cost, as far as CUPTI says
     std::uint64_t lost = 0;  // operations whose times make no sense
     bool ended_well = false;
     bool was_still_running = false;  // when the recording was read
