@@ -45,4 +45,15 @@ def by_a_signal():
             check(done.returncode in (-number, 128 + number), f"SIG{name} after {ms} ms ends it", done.returncode, done.stdout, done.stderr)
 
 
+@test
+def of_a_parent():
+    # A child of fork() has its parent's compiler as it was, half-way, and with its locks.
+    for ms in (0, 5, 20, 60, 150, 300, 600):
+        done = asked([LONG % 1, SHORT], [["start", [0]], ["meanwhile", ms * 1000], ["fork", [["ask", [1]]]]])
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        check(done.returncode == 0 and lines[-1:] == [{"child": 0}], f"a child {ms} ms later is answered", done.returncode, done.stdout, done.stderr)
+        check("image" in lines[0] or "forked while" in lines[0]["error"], "or told why not", lines[0])
+    check("error" in lines[0], "while its parent compiles", lines[0])
+
+
 run_tests()

@@ -12,6 +12,7 @@
 //     ["remove", FILE]         a file, a link or a directory with all that is in it
 //     ["directory", PATH]  ["link", PATH, TARGET]  ["cd", PATH]
 //     ["meanwhile", MICROSECONDS]  the program does something else for so long
+//     ["fork", STEPS]          a child takes these, at most 20 s long; then one line of JSON: what it ended by
 #include "base/digest.hpp"
 
 #include <kiln/engine.hpp>
@@ -22,7 +23,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 extern "C" bool kiln_profile_is_on();  // brings in what records
 
@@ -92,6 +95,32 @@ void change(json const& step) {
     else throw std::runtime_error{"no such step: " + what};
 }
 
+void take(kiln::engine& e, json const& units, json const& steps);
+
+void in_child(kiln::engine& e, json const& units, json const& steps) {
+    std::fflush(nullptr);
+    auto const child = ::fork();
+    if (child == 0) {
+        ::alarm(20);
+        take(e, units, steps);
+        std::fflush(nullptr);
+        ::_exit(0);
+    }
+    int status = -1;
+    (void)::waitpid(child, &status, 0);
+    std::puts(json{{"child", status}}.dump().c_str());
+}
+
+void take(kiln::engine& e, json const& units, json const& steps) {
+    for (auto const& step : steps) {
+        if (step.at(0) == "ask") ask(e, units, step.at(1));
+        else if (step.at(0) == "start") (void)start(e, units, step.at(1));
+        else if (step.at(0) == "meanwhile") std::this_thread::sleep_for(std::chrono::microseconds{step.at(1)});
+        else if (step.at(0) == "fork") in_child(e, units, step.at(1));
+        else change(step);
+    }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -99,11 +128,6 @@ int main(int count, char** arguments) {
     (void)kiln_profile_is_on();
     auto const plan = json::parse(std::ifstream{arguments[1]});
     auto& e = kiln::engine::process();
-    for (auto const& step : plan.at("steps")) {
-        if (step.at(0) == "ask") ask(e, plan.at("units"), step.at(1));
-        else if (step.at(0) == "start") (void)start(e, plan.at("units"), step.at(1));
-        else if (step.at(0) == "meanwhile") std::this_thread::sleep_for(std::chrono::microseconds{step.at(1)});
-        else change(step);
-    }
+    take(e, plan.at("units"), plan.at("steps"));
     return e.flush_sync() ? 0 : 3;
 }
