@@ -21,72 +21,82 @@ public:
     fake_compiler() = default;
     fake_compiler(fake_compiler const&) = delete;
     fake_compiler& operator=(fake_compiler const&) = delete;
-    // A pool that goes down leaves the job it runs in this process to itself.
+    // A pool that goes down leaves the job it runs in this process to itself; one whose thread has not come as far yet finds what it needs, too.
     ~fake_compiler() {
         let_go();
-        std::unique_lock lock{mutex_};
-        changed_.wait(lock, [&] { return running_ == 0; });
+        std::unique_lock lock{all_->mutex};
+        all_->changed.wait(lock, [&] { return all_->running == 0; });
+        all_->instead.clear();
     }
 
     // From now on jobs begin and do not end.
     void hold() {
-        std::lock_guard const lock{mutex_};
-        held_ = true;
+        std::lock_guard const lock{all_->mutex};
+        all_->held = true;
     }
     void let_go() {
         {
-            std::lock_guard const lock{mutex_};
-            held_ = false;
+            std::lock_guard const lock{all_->mutex};
+            all_->held = false;
         }
-        changed_.notify_all();
+        all_->changed.notify_all();
     }
     // The next job of this unit does this instead; afterwards it compiles.
     void next_time(std::string const& unit, std::function<result<compile::product>()> instead) {
-        std::lock_guard const lock{mutex_};
-        instead_[unit] = std::move(instead);
+        std::lock_guard const lock{all_->mutex};
+        all_->instead[unit] = std::move(instead);
     }
     // Blocks until `times` jobs have begun.
     void wait_for_begun(std::size_t times) {
-        std::unique_lock lock{mutex_};
-        changed_.wait(lock, [&] { return begun_.size() >= times; });
+        std::unique_lock lock{all_->mutex};
+        all_->changed.wait(lock, [&] { return all_->begun.size() >= times; });
     }
     // Names of the units, in the order they were taken.
     [[nodiscard]] std::vector<std::string> begun() const {
-        std::lock_guard const lock{mutex_};
-        return begun_;
+        std::lock_guard const lock{all_->mutex};
+        return all_->begun;
     }
 
-    // For a pool that is stopped before this dies.
     [[nodiscard]] compile::pool_options options() {
         compile::pool_options out;
         out.workers = 0;
-        out.in_process = [this](compile::job const& j) {
-            struct ending {
-                fake_compiler& of;
-                ~ending() { of.end(); }
-            } const done{*this};
-            return run(j);
-        };
+        out.in_process = [all = all_](compile::job const& j) { return run(*all, j); };
         return out;
     }
 
 private:
-    void end() {
-        std::lock_guard const lock{mutex_};
-        --running_;
-        changed_.notify_all();
-    }
-    result<compile::product> run(compile::job const& j) {
+    // Belongs to every job as well.
+    struct shared {
+        std::mutex mutex;
+        std::condition_variable changed;
+        bool held = false;
+        std::size_t running = 0;
+        std::vector<std::string> begun;
+        std::map<std::string, std::function<result<compile::product>()>> instead;
+    };
+
+    static result<compile::product> run(shared& all, compile::job const& j) {
+        struct running {
+            explicit running(shared& a) : all{a} {
+                std::lock_guard const lock{all.mutex};
+                ++all.running;
+            }
+            ~running() {
+                std::lock_guard const lock{all.mutex};
+                --all.running;
+                all.changed.notify_all();
+            }
+            shared& all;
+        } const counted{all};
         std::function<result<compile::product>()> instead;
         {
-            std::unique_lock lock{mutex_};
-            ++running_;
-            begun_.push_back(j.name());
-            changed_.notify_all();
-            changed_.wait(lock, [&] { return !held_; });
-            if (auto const at = instead_.find(j.name()); at != instead_.end()) {
+            std::unique_lock lock{all.mutex};
+            all.begun.push_back(j.name());
+            all.changed.notify_all();
+            all.changed.wait(lock, [&] { return !all.held; });
+            if (auto const at = all.instead.find(j.name()); at != all.instead.end()) {
                 instead = std::move(at->second);
-                instead_.erase(at);
+                all.instead.erase(at);
             }
         }
         if (instead) return instead();
@@ -118,12 +128,7 @@ private:
         return out;
     }
 
-    mutable std::mutex mutex_;
-    std::condition_variable changed_;
-    bool held_ = false;
-    std::size_t running_ = 0;
-    std::vector<std::string> begun_;
-    std::map<std::string, std::function<result<compile::product>()>> instead_;
+    std::shared_ptr<shared> all_ = std::make_shared<shared>();
 };
 
 }  // namespace kiln::testing_support
