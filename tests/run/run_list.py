@@ -164,11 +164,15 @@ def judge(name, phase, one, before):
 
 
 def cuda_root():
+    """Where a toolkit's headers and its folder of libraries are. Wheels of pip have no names to link with."""
     for place in filter(None, (os.environ.get("KILN_CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda")):
         root = pathlib.Path(place)
-        if all((root / "include" / h).exists() for h in ("cuda.h", "nvrtc.h", "nvJitLink.h")):
-            return root
-    return None
+        if not all((root / "include" / h).exists() for h in ("cuda.h", "nvrtc.h", "nvJitLink.h")):
+            continue
+        for folder in (root / "lib64", root / "lib"):
+            if all((folder / f"lib{name}.so").exists() for name in ("nvrtc", "nvJitLink")):
+                return root, folder
+    return None, None
 
 
 class program:
@@ -187,10 +191,9 @@ class program:
         """Why it cannot be run, and whether that is a fault; both empty if it can."""
         if self.source.suffix == ".py":
             return "", ""
-        compiler, root = shutil.which(os.environ.get("CXX", "c++")), cuda_root()
+        compiler, (root, folder) = shutil.which(os.environ.get("CXX", "c++")), cuda_root()
         if compiler is None or root is None:
-            return "no compiler for C++" if compiler is None else "no headers of CUDA", ""
-        folder = next((f for f in (root / "lib64", root / "lib") if f.exists()), root / "lib64")
+            return "no compiler for C++" if compiler is None else "no CUDA toolkit to build with", ""
         to = self.run_folder / "program"
         words = [compiler, "-std=c++20", f"-I{root}/include", f'-DCUDA_ROOT=std::string("{root}")', str(self.source), "-o", str(to),
                  "-Wl,--as-needed", f"-L{folder}", f"-Wl,-rpath,{folder}", "-lnvrtc", "-lnvJitLink", "-ldl"]
