@@ -6,6 +6,7 @@
 //     FAULT_BOARD     a file of board_bytes zeros: what was called how often, for whoever started the program
 //     FAULT           "CALL N HOW": the N-th call of CALL, from 1, fails with errno HOW, or is cut to half its length where HOW
 //                     is -1. None: only count
+//     FAULT_FILES     a file that the name of everything that is opened goes to, a line each; none without it
 //
 // Everything is passed on as six words, as both calling conventions of 64-bit Linux allow; so no header that declares what is
 // defined here is included.
@@ -38,6 +39,7 @@ struct board {
 enum class failure { minus_one, null, number, after_the_call };
 
 board* shown = nullptr;
+int opened = -1;
 char chosen[24];
 uint64_t chosen_number = 0;
 int chosen_error = 0;
@@ -75,6 +77,20 @@ __attribute__((constructor)) void begin() {
     real("close")(fd, 0, 0, 0, 0, 0);
     if (at == -1) abort();
     shown = reinterpret_cast<board*>(at);
+    constexpr long write_only = 1, create = 0100, append = 02000, by_its_owner = 0600;
+    if (auto const* names = getenv("FAULT_FILES"))
+        opened = static_cast<int>(real("open")(word(names), write_only | create | append | close_on_exec, by_its_owner, 0, 0, 0));
+}
+
+// One call for a line: lines of several threads and processes do not mix.
+void note_opened(long path) {
+    char line[4096];
+    auto const* const name = reinterpret_cast<char const*>(path);
+    if (opened < 0 || name == nullptr || strlen(name) >= sizeof line) return;
+    auto const length = strlen(name);
+    memcpy(line, name, length);
+    line[length] = '\n';
+    real("write")(opened, word(line), static_cast<long>(length) + 1, 0, 0, 0);
 }
 
 // 0: as it is.
@@ -90,9 +106,10 @@ int fate_of(int index, char const* name) {
 
 }  // namespace
 
-#define FAILS_AS(name, how, index, shown_as)                                       \
+#define FAILS_AS(name, how, index, shown_as, opens)                                \
     extern "C" long name(long a, long b, long c, long d, long e, long f) {         \
         static function* const next = real(#name);                                 \
+        note_opened(opens);                                                        \
         auto const fate = fate_of(index, shown_as);                                \
         if (fate < 0) return next(a, b, c > 1 ? c / 2 : c, d, e, f);               \
         if (fate == 0) return next(a, b, c, d, e, f);                              \
@@ -101,14 +118,15 @@ int fate_of(int index, char const* name) {
         errno = fate;                                                              \
         return failure::how == failure::null ? 0 : -1;                             \
     }
-#define FAILS(name, how) FAILS_AS(name, how, __COUNTER__, #name)
+#define FAILS(name, how) FAILS_AS(name, how, __COUNTER__, #name, 0)
+#define OPENS(name, how, path) FAILS_AS(name, how, __COUNTER__, #name, path)
 
 // Eight bytes are an event's, which fail in fewer ways than a file's.
-FAILS_AS(read, minus_one, c == 8 ? 90 : 91, c == 8 ? "read8" : "read")
-FAILS_AS(write, minus_one, c == 8 ? 92 : 93, c == 8 ? "write8" : "write")
+FAILS_AS(read, minus_one, c == 8 ? 90 : 91, c == 8 ? "read8" : "read", 0)
+FAILS_AS(write, minus_one, c == 8 ? 92 : 93, c == 8 ? "write8" : "write", 0)
 
-FAILS(open, minus_one)
-FAILS(openat, minus_one)
+OPENS(open, minus_one, a)
+OPENS(openat, minus_one, b)
 FAILS(close, after_the_call)  // Linux has closed it all the same
 FAILS(pread, minus_one)
 FAILS(pwrite, minus_one)
@@ -140,10 +158,10 @@ FAILS(unlinkat, minus_one)
 FAILS(utimensat, minus_one)
 FAILS(flock, minus_one)
 FAILS(fcntl, minus_one)
-FAILS(opendir, null)
+OPENS(opendir, null, a)
 FAILS(fdopendir, null)
 FAILS(readdir, null)
-FAILS(fopen, null)
+OPENS(fopen, null, a)
 FAILS(fdopen, null)
 FAILS(mmap, minus_one)
 FAILS(mprotect, minus_one)
