@@ -107,7 +107,12 @@ void pass_on_warnings() {
             tell(std::string{name_of(e.kind)}, text_of(e.unit.view()), text_of(e.reason.view()), text_of(e.detail.view()));
         }
     } catch (nb::python_error& e) {
-        e.discard_as_unraisable("kiln: passing on a warning");
+        // Ctrl-C while a handler of the program's writes: it comes again as soon as the caller has its answer.
+        if (e.matches(PyExc_KeyboardInterrupt)) {
+            PyErr_SetInterrupt();
+        } else {
+            e.discard_as_unraisable("kiln: passing on a warning");
+        }
     }
 }
 

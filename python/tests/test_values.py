@@ -271,6 +271,19 @@ def test_warnings_are_logged(python: Run) -> None:
     assert python(ask, KILN_MAX_SIZE="plenty").stderr == ""
 
 
+def test_an_interrupt_is_not_lost_in_a_handler_of_warnings(python: Run) -> None:
+    done = python(f"""import kiln, logging, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class handler(logging.Handler):
+    def emit(self, record): signal.raise_signal(signal.SIGINT)
+logging.getLogger('kiln').addHandler(handler())
+try:
+    for arch in 'sm_90', 'sm_80': kiln.Unit('saxpy', r'''{SAXPY}''').artifact(arch)
+except KeyboardInterrupt: print('interrupted')
+""", KILN_MAX_SIZE="plenty")
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
 def test_a_bundle_shows_what_it_holds(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "some.kiln"
     kiln.build(file, [kiln.Unit("saxpy", SAXPY)], archs=["sm_80", "sm_90"])
