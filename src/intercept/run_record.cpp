@@ -52,6 +52,10 @@ result<run_record> read_run_record(std::filesystem::path const& file) {
             return fail(errc::corrupt, "{}: what belongs to a record lies beside it, and not in '{}'", file.native(),
                         *folder);
         *folder = (file.parent_path() / *folder).native();
+        std::error_code gone;
+        if (std::filesystem::is_symlink(*folder, gone))
+            return fail(errc::corrupt, "{}: what belongs to a record lies beside it, and {} is a link to elsewhere",
+                        file.native(), *folder);
     }
     return out;
 }

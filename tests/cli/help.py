@@ -27,6 +27,7 @@ for words, told in ((["cache"], "kiln: 'kiln cache' needs a command: stats, list
                     (["cache", "frob"], "kiln: 'frob' is not a command of 'kiln cache'; there are: stats, list, path"),
                     (["build", "--pack"], "kiln: --pack needs a value; 'kiln build --help'"),
                     (["compile"], "kiln: 'kiln compile' needs FILE; 'kiln compile --help'"),
+                    (["run"], "kiln: 'kiln run' needs PROGRAM; 'kiln run --help'"),
                     (["compile", "x.cu", "-j", "many"], "kiln: --jobs: value many not in range ")):  # each version of the parser writes a range in its own way
     said = run(*words, status=2).stderr
     check(said.startswith(told) and said.count("\n") == 1 and (words[0] == "cache" or f"; 'kiln {words[0]} --help'" in said), "one line that names the remedy", words, said)

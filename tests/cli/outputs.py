@@ -135,6 +135,7 @@ for words in (["--option=", "own.cu"], ["--depfile=", "own.cu"], ["--embed=", "o
     check("value" in said and words[0].rstrip("=") in said, "an empty value is told", words, said)
     check((SCRATCH / "own.cu").read_text() == source and not (SCRATCH / "own.kiln").exists(), "and nothing is written", words)
 check("--record= has no value" in run("run", "--record=", "true", status=2).stderr, "of any command")
+check("--record has no value" in run("run", "--record", "--", "true", status=2).stderr, "nor is what ends the options one")
 run("record", "-o", "x.profile", "--", "true", "--empty=")
 run("record", "-o", "x.profile", "true", "--empty=")
 os.symlink("own.cu", SCRATCH / "linked.cu")

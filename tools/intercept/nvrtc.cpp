@@ -165,7 +165,7 @@ compile_begun begin_to_compile(void* handle, int count, char const* const* optio
     if (count < 0) return {.status = nvrtc_invalid_input, .steps = nullptr};
     std::vector<std::string> given;
     for (int i = 0; i < count; ++i) {
-        if (options == nullptr || options[i] == nullptr) return compile_as_it_is(p->as_real(), count, options);
+        if (options == nullptr || options[i] == nullptr) return compile_as_it_is(p->as_real_again(), count, options);
         given.emplace_back(options[i]);
     }
     return compile_program(*p, std::move(given));

@@ -42,13 +42,7 @@ void point_at(std::vector<char const*>& list, std::vector<std::string> const& wo
 class compile_alone final : public compile_steps {
 public:
     compile_alone(program& p, std::vector<std::string> words) : words_{std::move(words)} {
-        if (p.failure && p.real != nullptr) {  // not with virtual names again
-            self().real.call("nvrtcDestroyProgram", nvrtc_builtin_failure, &p.real);
-            p.real = nullptr;
-            p.failure.reset();
-        }
-        next.program = p.as_compiled();
-        p.answer.reset();
+        next.program = p.as_real_again();
         next.cancelling = &p.cancelling;
         point_at(list_, words_, next);
     }
@@ -74,6 +68,7 @@ private:
 };
 
 int forbid_shut_in(program& p) {
+    p.forget_answer();
     p.answer.emplace();
     p.answer->log = fmt::format(
         "kiln run --jit=forbid: '{}' cannot be answered: the program is under a filter of system calls of its own.\n",
@@ -412,6 +407,7 @@ int compile_request::forbidden() {
     auto const asked = request();
     tell({.kind = happening::what::forbidden, .request = asked, .detail = why_});
     self().store.count_failure();
+    p_.forget_answer();
     p_.answer.emplace();
     p_.answer->log = fmt::format(
         "kiln run --jit=forbid: '{}' for {} is not kept ({}) and would have to be compiled.\n"

@@ -97,21 +97,33 @@ flow_callback program::relay() noexcept {
 void* program::as_real() {
     if (real != nullptr) return real;
     real_program made{self().real};
-    if (made.create(asked, asked.name, relay()) != 0) return nullptr;
-    if (failure) (void)made.compile_alone(tried);
+    // Who watches has seen the compile that was.
+    if (made.create(asked, asked.name, tried ? flow_callback{} : relay()) != 0) return nullptr;
+    if (tried) {
+        (void)made.compile_alone(*tried);
+        if (auto const next = relay(); next.function != nullptr)
+            (void)real_call("nvrtcSetFlowCallback", made.get(), next.function, next.payload);
+    }
     failure.reset();
     return real = made.release();
 }
 
-void* program::as_compiled() {
-    if (real != nullptr || !answer) return as_real();
-    real_program made{self().real};
-    if (made.create(asked, asked.name, {}) != 0) return nullptr;
-    (void)made.compile_alone(tried);
-    // Who watches has seen that compile.
-    if (auto const seen = relay(); seen.function != nullptr)
-        (void)real_call("nvrtcSetFlowCallback", made.get(), seen.function, seen.payload);
-    return real = made.release();
+void* program::as_real_again() {
+    if (failure && real != nullptr) {  // not with virtual names again
+        real_call("nvrtcDestroyProgram", &real);
+        real = nullptr;
+        failure.reset();
+        tried.reset();
+    }
+    void* const out = as_real();
+    forget_answer();
+    return out;
+}
+
+void program::forget_answer() {
+    if (answer && !answer->lowered.empty()) names_given = std::move(answer->lowered);
+    answer.reset();
+    tried.reset();
 }
 
 int foreign_create(void** handle, char const* source, char const* name, int count, char const* const* texts,

@@ -19,7 +19,10 @@ struct program {
     // It did not compile. With `real`, which was given virtual names: what its log would say. Without, it was a worker that tried: all it
     // was asked there.
     std::optional<foreign_answer> failure;
-    std::vector<std::string> tried;  // the options of that answer, or of that failure
+    std::optional<std::vector<std::string>>
+        tried;  // the options of that answer, or of that failure; none: it was forbidden
+    decltype(foreign_answer::lowered)
+        names_given;  // by an answer that is gone: the real library's live as long as the program
 
     // What is known without the real library, if something is.
     [[nodiscard]] foreign_answer const* known() const noexcept {
@@ -32,11 +35,13 @@ struct program {
     }
     // Who hears of it from the real library: the watcher, if there is one.
     [[nodiscard]] flow_callback relay() noexcept;
-    // Makes a real program of the record, as it is now, if it is none yet: one that failed fails again. Null when even that
-    // is not possible.
+    // Makes a real program of the record, as it is now, if it is none yet: one that was compiled is compiled, one that failed fails
+    // again. Null when even that is not possible.
     void* as_real();
-    // As that, for another compile: what that does not make, a cubin or names, is left by the compile before it.
-    void* as_compiled();
+    // As that, for another compile: what that does not make, a cubin or names, is left by the compile before it. Only the real one knows
+    // what comes of it.
+    void* as_real_again();
+    void forget_answer();
 };
 
 // The watcher, if one is named, or the real library.

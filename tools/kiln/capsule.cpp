@@ -318,6 +318,8 @@ result<std::string> identity_of(fs::path const& capsule) {
 }  // namespace
 
 result<fs::path> unpack_for_run(fs::path const& capsule, capsule_trust const& trust, fs::path const& folder) {
+    std::error_code gone;
+    if (!fs::exists(capsule, gone)) return fail(errc::not_found, "{}: no such capsule", capsule.native());
     auto const key = trust.key.empty() ? base::config::load().text("KILN_BUNDLE_KEY") : trust.key;
     if (key.empty() && !trust.unsigned_too)
         return fail(

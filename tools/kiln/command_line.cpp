@@ -82,7 +82,7 @@ int run_command(int count, char** arguments) {
     add_commands(root, commands, count > 1 ? arguments[1] : "");
     take_one_value_each(root);
     if (auto const option = option_without_value(root, count, arguments); !option.empty())
-        throw misuse{fmt::format("{}= has no value; give it one, or leave it out", option)};
+        throw misuse{fmt::format("{} has no value; give it one, or leave it out", option)};
 
     try {
         root.parse(count, arguments);

@@ -66,9 +66,9 @@ std::string option_without_value(CLI::App const& root, int count, char const* co
         if (word == "--") return {};
         auto const* const option = app->get_option_no_throw(word.substr(0, word.find('=')));
         if (option != nullptr) {
-            if (word.ends_with('=') && word.find('=') == word.size() - 1) return word.substr(0, word.size() - 1);
+            if (word.ends_with('=') && word.find('=') == word.size() - 1) return word;
             bool const takes_next = word.find('=') == word.npos && option->get_items_expected_min() > 0;
-            if (takes_next) ++i;
+            if (takes_next && ++i < count && std::string_view{arguments[i]} == "--") return word;
         } else if (auto const* const inner = find_command(*app, word)) app = inner;
         // What follows a program's name is the program's.
         else if (!word.starts_with('-') && (app->get_positionals_at_end() || app->get_prefix_command())) return {};

@@ -21,7 +21,7 @@ template <class T>
     return std::move(words).value();
 }
 
-// "--opt" where "--opt=" stands among the arguments: the parser would take what follows for its value. Empty: none.
+// "--opt=", or the "--opt" that has "--" for its value, among the arguments: the parser would take what follows. Empty: none.
 [[nodiscard]] std::string option_without_value(CLI::App const& root, int count, char const* const* arguments);
 
 // The parser's complaint as one of ours.

@@ -274,7 +274,11 @@ std::vector<std::string> archs_of(std::vector<std::string> const& words) {
 
 }  // namespace
 
-bool is_foreign_record(std::string const& file) { return static_cast<bool>(intercept::read_run_record(file)); }
+// Also where it is one that is not read: what is wrong with it is said then.
+bool is_foreign_record(std::string const& file) {
+    auto const text = base::read_file(file);
+    return text && *text && intercept::parse_run_record(base::as_text(**text));
+}
 
 int replay_foreign(foreign_replay const& what) {
     if (!what.output.empty()) check_text_output(what.output).value();

@@ -129,7 +129,7 @@ void add_run(CLI::App& root, std::vector<command>& commands) {
     app->add_flag("-v,--verbose", arguments->session.talk.verbose, "one line for each compile");
     app->add_flag("-q,--quiet", arguments->session.talk.quiet, "no line at the end");
     app->add_flag("--json", arguments->json, "the summary as JSON, on standard error");
-    app->add_option("COMMAND", arguments->session.program, "program and its arguments")->required();
+    app->add_option("PROGRAM", arguments->session.program, "program and its arguments")->required();
     app->prefix_command(false);
     app->positionals_at_end();
     commands.push_back({app, [arguments] {

@@ -124,6 +124,24 @@ for what, then in (("for a virtual architecture", (b"-arch=compute_90",)), ("to 
                    ("with an error", (ARCH, b"-Dunused=3"))):
     out["compiled twice, " + what] = compiled(b"// twice\n" + KERNELS, ARCH, expressions=(b"f<float>",), then=then)
 
+
+# What else than a compile makes a stand-in ask the library: it knows of the compile before, and names that were given stay.
+def compiled_and(then):
+    p, name = C.c_void_p(), C.c_void_p()
+    n.nvrtcCreateProgram(C.byref(p), b"// and then\n" + KERNELS, b"k.cu", 0, None, None)
+    said = [n.nvrtcAddNameExpression(p, b"f<float>"), n.nvrtcCompileProgram(p, 1, words([ARCH])), n.nvrtcGetLoweredName(p, b"f<float>", C.byref(name)), then(p)]
+    lowered = C.c_char_p(b"untouched")
+    said += [str(C.string_at(name.value)), n.nvrtcGetLoweredName(p, b"f<float>", C.byref(lowered)), str(lowered.value), log_of(p), outputs_of(p), n.nvrtcAddNameExpression(p, b"x")]
+    return said + [n.nvrtcCompileProgram(p, 2, words([ARCH, b"-dlto"])), str(C.string_at(name.value)), outputs_of(p), n.nvrtcDestroyProgram(C.byref(p))]
+
+
+out["compiled, and no options of a number"] = compiled_and(lambda p: n.nvrtcCompileProgram(p, 1, None))
+out["compiled, and options that are wrong"] = compiled_and(lambda p: n.nvrtcCompileProgram(p, 1, words([b"-nonsense"])))
+if hasattr(n, "nvrtcSetFlowCallback"):
+    out["compiled, and no callback"] = compiled_and(lambda p: n.nvrtcSetFlowCallback(p, None, None))
+if hasattr(n, "nvrtcGetPCHHeapSizeRequired"):
+    out["compiled, and its precompiled header"] = compiled_and(lambda p: n.nvrtcGetPCHHeapSizeRequired(p, C.byref(C.c_size_t())))
+
 major, minor = C.c_int(), C.c_int()
 out["version"] = [n.nvrtcVersion(C.byref(major), C.byref(minor)), major.value, minor.value]
 count = C.c_int()

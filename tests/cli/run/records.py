@@ -213,6 +213,17 @@ def what_is_recorded_into_one_file_is_one_record():
         write("records/theirs.json", json.dumps(both | {"caches": str(place)}))
         done = run("capsule", "build", "-o", SCRATCH / "theirs.capsule", SCRATCH / "records/theirs.json", status=1, **mine)
         check("lies beside it" in done.stderr and not (SCRATCH / "theirs.capsule").exists(), f"caches in {place}", done)
+        done = run("replay", SCRATCH / "records/theirs.json", status=1, **mine)
+        check("lies beside it" in done.stderr, f"it is no profile that is bad, with caches in {place}", done)
+    # Nor is it where a link leads to it.
+    write("records/theirs.json", json.dumps(both | {"caches": "theirs.json.caches", "requests": "theirs.json.requests"}))
+    for name, place in (("caches", "secrets"), ("requests", "both.json.requests")):
+        link = SCRATCH / f"records/theirs.json.{name}"
+        link.symlink_to(SCRATCH / place)
+        for command in (("capsule", "build", "-o", SCRATCH / "theirs.capsule", SCRATCH / "records/theirs.json"), ("replay", SCRATCH / "records/theirs.json")):
+            done = run(*command, status=1, **mine)
+            check("is a link to elsewhere" in done.stderr and not (SCRATCH / "theirs.capsule").exists(), f"a link in place of {name}", done)
+        link.unlink()
     # Something else is not written over, and nothing is started.
     write("letter.txt", "Dear Sir\n")
     done = under("echo", "started", options=("--record", SCRATCH / "letter.txt"), status=1, **mine)
@@ -263,6 +274,8 @@ def capsules():
     elsewhere = {"KILN_CACHE_DIR": SCRATCH / "container"}
     done = under(*words, options=("--capsule", capsule), status=1, **elsewhere)
     check("nobody vouches" in done.stderr, "not without a key", done.stderr)
+    done = under("true", options=("--capsule", SCRATCH / "nowhere.capsule"), status=1, **elsewhere)
+    check("no such capsule" in done.stderr, "not one that is not there, whoever vouches", done.stderr)
     run("run", "--capsule", capsule, "--key", SCRATCH / "other.pem.pub", "--", "true", status=1, **elsewhere)
     done = under("sh", "-c", 'cat "$TRITON_CACHE_DIR/x/__grp__k.json" >&2; exec "$0" "$@"', *words,
                  options=("--capsule", capsule, "--key", SCRATCH / "k.pem.pub", "--jit=forbid"), **elsewhere)
