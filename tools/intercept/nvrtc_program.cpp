@@ -100,7 +100,7 @@ void* program::as_real() {
     // Who watches has seen the compile that was.
     if (made.create(asked, asked.name, tried ? flow_callback{} : relay()) != 0) return nullptr;
     if (tried) {
-        (void)made.compile_alone(*tried);
+        if (self().jit() != jit_policy::forbid) (void)made.compile_alone(*tried);
         if (auto const next = relay(); next.function != nullptr)
             (void)real_call("nvrtcSetFlowCallback", made.get(), next.function, next.payload);
     }

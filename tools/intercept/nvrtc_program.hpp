@@ -19,10 +19,10 @@ struct program {
     // It did not compile. With `real`, which was given virtual names: what its log would say. Without, it was a worker that tried: all it
     // was asked there.
     std::optional<foreign_answer> failure;
-    std::optional<std::vector<std::string>>
-        tried;  // the options of that answer, or of that failure; none: it was forbidden
-    decltype(foreign_answer::lowered)
-        names_given;  // by an answer that is gone: the real library's live as long as the program
+    // The options of that answer, or of that failure; none: it was forbidden.
+    std::optional<std::vector<std::string>> tried;
+    // By an answer that is gone: the real library's live as long as the program.
+    decltype(foreign_answer::lowered) names_given;
 
     // What is known without the real library, if something is.
     [[nodiscard]] foreign_answer const* known() const noexcept {
@@ -36,7 +36,7 @@ struct program {
     // Who hears of it from the real library: the watcher, if there is one.
     [[nodiscard]] flow_callback relay() noexcept;
     // Makes a real program of the record, as it is now, if it is none yet: one that was compiled is compiled, one that failed fails
-    // again. Null when even that is not possible.
+    // again; where compiles are forbidden neither is. Null when even that is not possible.
     void* as_real();
     // As that, for another compile: what that does not make, a cubin or names, is left by the compile before it. Only the real one knows
     // what comes of it.

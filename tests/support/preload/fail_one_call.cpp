@@ -79,7 +79,8 @@ __attribute__((constructor)) void begin() {
     shown = reinterpret_cast<board*>(at);
     constexpr long write_only = 1, create = 0100, append = 02000, by_its_owner = 0600;
     if (auto const* names = getenv("FAULT_FILES"))
-        opened = static_cast<int>(real("open")(word(names), write_only | create | append | close_on_exec, by_its_owner, 0, 0, 0));
+        opened = static_cast<int>(
+            real("open")(word(names), write_only | create | append | close_on_exec, by_its_owner, 0, 0, 0));
 }
 
 // One call for a line: lines of several threads and processes do not mix.
