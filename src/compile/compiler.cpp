@@ -204,7 +204,7 @@ result<void> check_exports(std::span<std::string const> exports, artifact const&
 
 result<product> run_compile(job const& j, compile_job const& c, precompiled_headers* kept) {
     base::stopwatch const watch;
-    KILN_CHECK(enter_compilers());
+    KILN_CHECK(check_compilers());
     KILN_TRY(auto const api, cuda::load_nvrtc(j.tools.nvrtc, watcher_of_exit_functions()));
     keep_exit_functions(api->library.handle);
     KILN_TRY(auto const options, normalize(c.unit.options));

@@ -98,7 +98,7 @@ result<product> run_link(job const& j, link_job const& l) {
     base::stopwatch const watch;
     computing_as_usual const usual;
     KILN_CHECK(check_link_options(l.options));
-    KILN_CHECK(enter_compilers());
+    KILN_CHECK(check_compilers());
     KILN_TRY(auto const api, cuda::load_nvjitlink(j.tools.nvjitlink, watcher_of_exit_functions()));
     keep_exit_functions(api->library.handle);
     auto const wanted = arguments_of(l);

@@ -24,7 +24,6 @@ namespace kiln::compile {
 namespace {
 
 constinit std::atomic<int> running{0};
-constinit std::atomic<int> inside{0};  // of them, those that have entered a compiler
 constinit std::atomic<bool> is_left_locked{false};
 constinit std::atomic<bool> is_ending{false};
 constinit thread_local compile_in_program* here = nullptr;
@@ -64,8 +63,8 @@ struct exit_function {
 void run_after_compiles(void* what) {
     std::unique_ptr<exit_function> const call{static_cast<exit_function*>(what)};
     wait_for_compiles();
-    // After that time what the compiler is using is left to the end of the process.
-    if (!is_compiling_elsewhere()) call->function(call->argument);
+    // After that time what the compiler is using is left to the end of the process; and so is, in a child, what its parent's compile has locked.
+    if (!is_compiling_elsewhere() && !is_left_locked.load()) call->function(call->argument);
 }
 
 int hooked_atexit(void (*function)(void*), void* argument, void* owner) {
@@ -103,9 +102,7 @@ bool take_exit_functions(void* library) {
 
 // Its parent's have no thread in a child, but for one that forked itself.
 void forget_parents_compiles() noexcept {
-    running.store(own_compiles());
-    int const own = here != nullptr && here->is_inside() ? 1 : 0;
-    if (inside.exchange(own) > own) is_left_locked.store(true);
+    if (running.exchange(own_compiles()) > own_compiles()) is_left_locked.store(true);
 }
 
 [[maybe_unused]] int const forgotten_in_children = ::pthread_atfork(nullptr, nullptr, forget_parents_compiles);
@@ -125,23 +122,17 @@ void compile_in_program::done() noexcept {
     if (!is_counted_) return;
     is_counted_ = false;
     if (here == this) here = nullptr;
-    if (is_inside_) inside.fetch_sub(1);
     running.fetch_sub(1);
 }
 
 bool is_program_ending() noexcept { return is_ending.load(); }
 
-result<void> enter_compilers() {
-    if (here == nullptr || here->is_inside_) return {};
-    if (is_left_locked.load()) {
-        return fail(
-            errc::unsupported,
-            "this process was forked while its parent compiled, so it cannot compile by itself; use compile workers "
-            "(KILN_WORKERS, kiln-worker), or fork before the first compile");
-    }
-    here->is_inside_ = true;
-    inside.fetch_add(1);
-    return {};
+result<void> check_compilers() {
+    if (!is_left_locked.load()) return {};
+    return fail(
+        errc::unsupported,
+        "this process was forked while its parent compiled, so it cannot compile by itself; use compile workers "
+        "(KILN_WORKERS, kiln-worker), or fork before the first compile");
 }
 
 base::load_watcher watcher_of_exit_functions() noexcept { return here == nullptr ? nullptr : &see_exit_functions; }

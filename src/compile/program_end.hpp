@@ -22,20 +22,17 @@ public:
     // By the thread that compiles, which may end the program itself: it does not wait for its own. Until done() it is the one of this thread.
     void runs_here() noexcept;
     void done() noexcept;
-    [[nodiscard]] bool is_inside() const noexcept { return is_inside_; }
 
 private:
-    friend result<void> enter_compilers();
     bool is_counted_ = true;
-    bool is_inside_ = false;  // a compiler
 };
 
 // Once it is, nothing is begun any more.
 [[nodiscard]] bool is_program_ending() noexcept;
 
-// Before a compiler is loaded or called. Fails in a child of a fork() during which another thread of its parent was inside one: whoever would
-// open the locks of the compiler and of its loading again is not here.
-[[nodiscard]] result<void> enter_compilers();
+// Before a compiler is loaded or called. Fails in a child of a fork() during which another thread of its parent compiled: whoever would
+// open the locks of the compiler and of its loading again is not here. Such a child leaves the compiler's exit functions undone.
+[[nodiscard]] result<void> check_compilers();
 
 // For whoever loads a compiler: all that it registers is then kept waiting. Null where this thread does not compile for a program: workers are
 // ended by a signal.

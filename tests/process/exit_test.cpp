@@ -94,6 +94,29 @@ enum class lasts { a_moment, for_ever };
     std::exit(3);
 }
 
+// A child of the one that compiles ends; the status is its.
+[[noreturn]] void end_a_child_of_a_compile(char const* library) {
+    ::alarm(60);
+    void* const opened = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    auto* const symbol = opened == nullptr ? nullptr : ::dlsym(opened, "register_late");
+    if (symbol == nullptr) std::_Exit(2);
+    std::binary_semaphore begun{0};
+    std::thread{[&] {
+        compile::compile_in_program one;
+        one.runs_here();
+        compile::keep_exit_functions(opened);
+        reinterpret_cast<void (*)(void (*)())>(symbol)([] { std::_Exit(1); });
+        begun.release();
+        for (;;) ::pause();
+    }}.detach();
+    begun.acquire();
+    auto const child = ::fork();
+    if (child == 0) std::exit(3);
+    int status = -1;
+    (void)::waitpid(child, &status, 0);
+    std::_Exit(WIFEXITED(status) ? WEXITSTATUS(status) : 4);
+}
+
 class ends_in_a_compile : public ::testing::Test {
 protected:
     void SetUp() override {
@@ -104,8 +127,12 @@ protected:
     }
 
     static int status_of(lasts how_long) {
+        return status_of([=] { end_in_a_compile(library, how_long); });
+    }
+    template <class Program>
+    static int status_of(Program const& program) {
         auto const child = ::fork();
-        if (child == 0) end_in_a_compile(library, how_long);
+        if (child == 0) program();
         int status = -1;
         EXPECT_EQ(::waitpid(child, &status, 0), child);
         return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
@@ -120,6 +147,11 @@ TEST_F(ends_in_a_compile, what_the_compiler_registers_meanwhile_is_done_afterwar
 
 TEST_F(ends_in_a_compile, what_the_compiler_registers_is_left_undone_where_it_takes_too_long) {
     EXPECT_EQ(status_of(lasts::for_ever), 3) << "1: taken away from a compile that goes on";
+}
+
+TEST_F(ends_in_a_compile, what_the_compiler_has_registered_is_left_undone_in_a_child) {
+    EXPECT_EQ(status_of([] { end_a_child_of_a_compile(library); }), 3)
+        << "1: with the locks that its parent's compile held";
 }
 
 INSTANTIATE_TEST_SUITE_P(all, ends_while_it_signs,
