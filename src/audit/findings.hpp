@@ -18,6 +18,8 @@ enum class audit_step : std::uint8_t { first_call, ran, stayed, waits, batching,
 
 // "1 finding", "3 findings"; with `many` where an s does not do.
 [[nodiscard]] std::string count_text(std::uint64_t count, std::string_view one, std::string_view many = {});
+// "4 bytes", "1.5 MiB".
+[[nodiscard]] std::string size_text(std::uint64_t bytes);
 
 struct finding {
     std::string rule;

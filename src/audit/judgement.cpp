@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/judgement.hpp"
 
+#include "audit/changed_findings.hpp"
 #include "audit/health.hpp"
 
 #include <nlohmann/json.hpp>
@@ -325,52 +326,6 @@ std::map<std::string, time_ns> ledger_of(model const& m) {
     return out;
 }
 
-// Whether two runs speak of one line: where a file of the same name came or went, it has got, or lost, its folder.
-bool is_same_place(std::string const& a, std::string const& b) { return is_called(a, b) || is_called(b, a); }
-
-// "train.py:step", the function that a finding's line is in; empty: not known.
-std::string function_of(finding const& f) {
-    auto const line = base_name(f.where);
-    for (auto const& frame : f.stack)
-        if (frame.size() > line.size() && frame.starts_with(line) && frame.substr(line.size()).starts_with(" in "))
-            return line.substr(0, line.rfind(':')) + ":" + frame.substr(line.size() + 4);
-    return {};
-}
-
-struct changed_findings {
-    std::vector<finding> gone, fresh;  // of MEDIUM and worse
-    std::vector<std::pair<finding, finding>> moved;
-};
-
-// Of weight in the one, and in the other next to nothing. Who writes a line above moves those below it: what is gone from a function, and new
-// in it, is the same.
-changed_findings changes_between(std::vector<finding> const& before, std::vector<finding> const& after) {
-    changed_findings out;
-    auto const is_in = [](finding const& f, std::vector<finding> const& all, auto const& counts) {
-        return std::ranges::any_of(
-            all, [&](finding const& g) { return g.rule == f.rule && is_same_place(g.where, f.where) && counts(g); });
-    };
-    for (auto const& f : before)
-        if (f.level >= severity::medium && !is_in(f, after, [](finding const&) { return true; })) out.gone.push_back(f);
-    for (auto const& f : after) {
-        auto const has_risen = [&](finding const& g) {
-            return g.level < severity::medium && f.level > severity::medium;
-        };
-        if (f.level < severity::medium || is_in(f, before, [&](finding const& g) { return !has_risen(g); })) continue;
-        auto const function = function_of(f);
-        auto const from = std::ranges::find_if(out.gone, [&](finding const& g) {
-            return !function.empty() && g.rule == f.rule && function_of(g) == function;
-        });
-        if (from == out.gone.end()) {
-            out.fresh.push_back(f);
-            continue;
-        }
-        out.moved.emplace_back(*from, f);
-        out.gone.erase(from);
-    }
-    return out;
-}
-
 std::string told(finding const& f) {
     return fmt::format("{} {} {} at {}: {}", name_of(f.level), f.rule, find_rule(f.rule)->name, place_text(f.where),
                        f.what);
@@ -443,8 +398,10 @@ result<difference> compare(report_input const& before, report_input const& after
         bool const worse = y > x * (1 + most) && (x > 0 || most == 0);
         out.broken = out.broken || worse;
         out.measures.push_back({what, unit, x, y, worse});
-        out.lines.push_back(fmt::format("{} {:<12} {:.3f} -> {:.3f} {} ({:+.1f} %)", worse ? "WORSE " : "      ", what,
-                                        x, y, unit, x > 0 ? 100 * (y / x - 1) : 0));
+        auto const percent = x > 0 ? fmt::format(" ({:+.1f} %)", 100 * (y / x - 1)) : std::string{};
+        int const digits = std::string_view{unit} == "bytes" ? 0 : 3;
+        out.lines.push_back(fmt::format("{} {:<12} {:.{}f} -> {:.{}f} {}{}", worse ? "WORSE " : "      ", what, x,
+                                        digits, y, digits, unit, percent));
     };
     more("wall", before.m.wall_s, after.m.wall_s, 0.05, "s");
     if (a != nullptr && b != nullptr) {

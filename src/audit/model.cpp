@@ -71,11 +71,6 @@ void take_operations(process_model& p, process_recording& r) {
     }
     let_go(r.copies);
     let_go(r.sets);
-    // CUPTI gives no time where it could not take one. What ends long after its process would hide all the others.
-    constexpr time_ns day = 86'400'000 * ms;
-    p.lost = std::erase_if(p.ops, [&](operation const& o) {
-        return o.start == 0 || o.end < o.start || (p.ended != 0 && o.end > p.ended + day);
-    });
     std::ranges::sort(p.ops, [](operation const& a, operation const& b) {
         return std::pair{a.start, a.end} < std::pair{b.start, b.end};
     });
@@ -120,6 +115,18 @@ void take_calls(process_model& p, process_recording& r) {
         if (auto const at = wait_streams.find(c.correlation); at != wait_streams.end()) c.stream = at->second;
     }
     for (auto& o : p.ops) o.call = p.call_of.find(o.correlation);
+}
+
+// CUPTI gives no time where it could not take one. What begins before the recorder, or ends long after the process, would hide all the others.
+void drop_senseless(process_model& p) {
+    constexpr time_ns day = 86'400'000 * ms, slack = 1000 * ms;
+    auto last = p.ended;
+    if (last == 0)  // it was killed
+        for (auto const& c : p.calls) last = std::max(last, c.end);
+    p.lost = std::erase_if(p.ops, [&](operation const& o) {
+        bool const is_late = last != 0 && o.end > last && o.end - last > day;
+        return o.start == 0 || o.end < o.start || o.start + slack < p.begun || is_late;
+    });
 }
 
 void take_sites(process_model& p) {
@@ -300,6 +307,7 @@ process_model process_from(recording const& all, process_recording& r, std::vect
     take_devices(p);
     take_operations(p, r);
     take_calls(p, r);
+    drop_senseless(p);
     take_sites(p);
     std::vector<child_process> mine;
     for (auto const& c : children)

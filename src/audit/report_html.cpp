@@ -4,7 +4,6 @@
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace kiln::audit {
 
@@ -39,15 +38,7 @@ std::string time_text(time_ns t) {
     if (v < 1e6) return fmt::format("{:.1f} µs", v * 1e-3);
     return v < 1e9 ? fmt::format("{:.1f} ms", v * 1e-6) : fmt::format("{:.2f} s", v * 1e-9);
 }
-std::string bytes_text(std::uint64_t bytes) {
-    auto v = static_cast<double>(bytes);
-    for (auto const* unit : {"B", "KiB", "MiB", "GiB"}) {
-        if (v < 1024 || std::string_view{unit} == "GiB")
-            return fmt::format("{:.{}f} {}", v, v == std::floor(v) ? 0 : 1, unit);
-        v /= 1024;
-    }
-    return {};
-}
+std::string bytes_text(std::uint64_t bytes) { return bytes < 1024 ? fmt::format("{} B", bytes) : size_text(bytes); }
 
 }  // namespace html
 

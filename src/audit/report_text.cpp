@@ -35,6 +35,14 @@ std::string finding_line(finding const& f) {
     return out;
 }
 
+// All of it, be it on two lines.
+void add_verdict(lines& out, std::string const& text) {
+    constexpr std::size_t room = most_columns - 13;
+    auto const end = text.size() > room ? text.rfind(' ', room) : text.npos;
+    out.add("VERDICT      " + text.substr(0, end));
+    if (end != text.npos) out.add("             " + text.substr(end + 1));
+}
+
 void add_ledger(lines& out, process_model const& p) {
     auto rows = p.ledger;
     time_ns all = 0;
@@ -173,8 +181,9 @@ std::string verdict(report_input const& in) {
                            count_text(counts[3], "finding"), counts[3] == 1 ? "costs" : "cost", first);
     // A short run has no finding of weight, be the GPU as idle as it may.
     auto const signed_off = sign_off_of(in);
-    auto const waits = signed_off.shape == cpu_shape::yes ? fmt::format(" and mostly waits ({})", signed_off.forced_by)
-                                                          : std::string{};
+    auto const waits = signed_off.shape == cpu_shape::yes
+                           ? fmt::format(", which mostly waits ({})", signed_off.forced_by)
+                           : std::string{};
     if (counts[2] > 0)
         return fmt::format("it runs on the GPU{}, with {} worth a look", waits, count_text(counts[2], "finding"));
     return fmt::format("it runs on the GPU{}nothing of weight was found", waits.empty() ? ", and " : waits + "; ");
@@ -240,7 +249,7 @@ std::string to_text(report_input const& in) {
                                              : "none found"));
     if (p != nullptr && !p->missing_step.empty())
         out.add(fmt::format("             no step begins with '{}', as was asked for", p->missing_step));
-    out.add("VERDICT      " + verdict(in));
+    add_verdict(out, verdict(in));
     if (p != nullptr) {
         add_ledger(out, *p);
         if (!p->ops.empty()) add_gaps(out, *p);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace kiln::audit {
 
@@ -262,6 +263,17 @@ std::optional<severity> severity_named(std::string_view name) noexcept {
 std::string count_text(std::uint64_t count, std::string_view one, std::string_view many) {
     if (count != 1 && !many.empty()) return fmt::format("{} {}", count, many);
     return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+std::string size_text(std::uint64_t bytes) {
+    if (bytes < 1024) return count_text(bytes, "byte");
+    auto v = static_cast<double>(bytes) / 1024;
+    std::string_view unit = "KiB";
+    for (auto const larger : {"MiB", "GiB"}) {
+        if (v < 1024) break;
+        v /= 1024;
+        unit = larger;
+    }
+    return fmt::format("{:.{}f} {}", v, v == std::floor(v) ? 0 : 1, unit);
 }
 std::string_view name_of(audit_step s) noexcept {
     constexpr std::array names{"first call",        "ran on the GPU",          "stayed on the GPU",

@@ -132,11 +132,12 @@ public:
     }
 
 private:
-    static constexpr std::size_t most = 32;
+    static constexpr std::size_t most = 256;
     enum class alike : std::uint8_t { not_at_all, in_size, in_buffer, in_content };
 
     [[nodiscard]] bool may_go_back(operation const& down, operation const& up) const {
-        if (up.bytes != down.bytes || up.start - std::min(up.start, down.end) > 20 * ms) return false;
+        // Both at once, as where pieces stream through, are two things.
+        if (up.bytes != down.bytes || up.start < down.end || up.start - down.end > 20 * ms) return false;
         return !p_.cycle.found() || step_of(p_, up.start) <= step_of(p_, down.start) + 1;
     }
     [[nodiscard]] alike compare(operation const& down, operation const& up) const {
@@ -179,7 +180,10 @@ void round_trip(judge& j) {
     f.structural = j.per_step(count) >= 0.8;
     f.sure = sure * 10 >= count * 9 ? confidence::certain : confidence::likely;
     f.what =
-        fmt::format("{} times what came to the host went back to the device ({} by address or content)", count, sure);
+        sure == count
+            ? fmt::format("{} times what came to the host went back to the device, known by address or content", count)
+            : fmt::format("{} times as much as had just come to the host went to the device ({} known to be the same)",
+                          count, sure);
     f.arithmetic = fmt::format("{:.1f} ms there and back / {:.1f} ms", in_ms(cost), in_ms(p.span()));
     f.level = f.sure == confidence::certain && f.cost >= 0.01
                   ? std::max(severity::high, j.by_cost(f.cost, f.structural, count))
@@ -219,7 +223,7 @@ void re_upload(judge& j) {
         f.count = u.count;
         f.cost = std::min(1.0, j.share(u.cost));
         f.structural = j.per_step(u.count) >= 0.8;
-        f.what = fmt::format("the same {} bytes were uploaded {} times", u.bytes, u.count);
+        f.what = fmt::format("the same {} were uploaded {} times", size_text(u.bytes), u.count);
         f.arithmetic = fmt::format("{:.1f} ms in copies and calls / {:.1f} ms", in_ms(u.cost), in_ms(p.span()));
         f.level = f.cost >= 0.05 ? severity::high : severity::medium;
         j.find(std::move(f));

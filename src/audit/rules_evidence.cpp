@@ -136,16 +136,22 @@ void unfinished_timing(judge& j) {
     for (auto const& o : p.ops)
         if (o.call >= 0) work.push_back({p.calls[static_cast<std::size_t>(o.call)].start, o.end});
     std::ranges::sort(work, {}, [](queued const& w) { return std::pair{w.at, w.end}; });
-    // Where nothing that was queued until then ends later, nothing of the range does.
-    std::vector<time_ns> latest;
-    for (auto const& w : work) latest.push_back(std::max(w.end, latest.empty() ? 0 : latest.back()));
+    // Nor is each of them: ranges may lie in one another, and many be queued in each.
+    constexpr std::size_t many = 512;
+    std::vector<time_ns> latest((work.size() + many - 1) / many);
+    for (std::size_t i = 0; i < work.size(); ++i) latest[i / many] = std::max(latest[i / many], work[i].end);
+    auto const first_after = [&](time_ns then, std::size_t from, std::size_t end) {
+        while (from < end && work[from].end <= then) {
+            bool const skips = from % many == 0 && from + many <= end && latest[from / many] <= then;
+            from += skips ? many : 1;
+        }
+        return from;
+    };
     for (auto const& r : p.from->ranges) {
         if (r.end == 0 || r.end < r.start) continue;
         auto const first = std::ranges::lower_bound(work, r.start, {}, &queued::at);
         auto const end = std::ranges::upper_bound(first, work.end(), r.end, {}, &queued::at);
-        auto const is_late = [&](queued const& w) { return w.end > r.end + 100 * us; };
-        if (first == end || latest[static_cast<std::size_t>(end - work.begin()) - 1] <= r.end + 100 * us) continue;
-        auto const last = std::find_if(first, end, is_late);
+        auto const last = work.begin() + first_after(r.end + 100 * us, first - work.begin(), end - work.begin());
         if (last == end) continue;
         finding f = j.at("R94", 0);
         f.where = p.text(r.name);

@@ -174,7 +174,7 @@ void scalar_read(judge& j) {
             f.count = g.count;
             f.cost = j.share(g.idle);
             f.structural = !p.cycle.found() || j.per_step(g.count) >= 0.8;
-            f.what = fmt::format("the host waited {} times for {} bytes or less", g.count, g.bytes);
+            f.what = fmt::format("the host waited {} times for {} or less", g.count, size_text(g.bytes));
             f.arithmetic = fmt::format("{:.1f} ms idle after the reads / {:.1f} ms", static_cast<double>(g.idle) * 1e-6,
                                        static_cast<double>(p.span()) * 1e-6);
             f.level = j.by_cost(f.cost, f.structural, g.count);
@@ -212,8 +212,8 @@ void bulk_read(judge& j) {
             f.count = g.count;
             f.cost = j.share(g.idle);
             f.structural = j.per_step(g.count) >= 0.8;
-            f.what = fmt::format("{} reads of up to {} bytes that the host waited for, with more GPU work after",
-                                 g.count, g.bytes);
+            f.what = fmt::format("{} reads of up to {} that the host waited for, with more GPU work after", g.count,
+                                 size_text(g.bytes));
             f.arithmetic = fmt::format("{:.1f} ms idle after them / {:.1f} ms", static_cast<double>(g.idle) * 1e-6,
                                        static_cast<double>(p.span()) * 1e-6);
             f.level = j.by_cost(f.cost, f.structural, std::max<std::uint64_t>(20, g.count));

@@ -18,11 +18,12 @@ bool is_of_the_path(finding const& f) {
     return step >= audit_step::ran && step <= audit_step::batching;
 }
 
-// What keeps the GPU idle most of the time, and the line before which most of that is.
+// What keeps the GPU idle most of the time, and the line before which more of that is than before any other.
 struct host_gap {
     gap_cause cause = gap_cause::other;
     time_ns time = 0;
     std::string where = "?";
+    bool is_most = false;  // of all of it
 };
 host_gap largest_host_gap(process_model const& p, audit_result const& r) {
     host_gap out;
@@ -32,10 +33,16 @@ host_gap largest_host_gap(process_model const& p, audit_result const& r) {
         if (time > out.time) out = {cause, time};
     }
     std::map<std::string, time_ns> places;
-    for (auto const& g : p.gaps)
-        if (g.cause == out.cause) places[p.place_at(g.place).label] += g.when.length();
-    if (!places.empty())
-        out.where = std::ranges::max_element(places, {}, [](auto const& k) { return k.second; })->first;
+    time_ns all = 0;
+    for (auto const& g : p.gaps) {
+        if (g.cause != out.cause) continue;
+        places[p.place_at(g.place).label] += g.when.length();
+        all += g.when.length();
+    }
+    if (places.empty()) return out;
+    auto const most = std::ranges::max_element(places, {}, [](auto const& k) { return k.second; });
+    out.where = most->first;
+    out.is_most = 2 * most->second > all;
     return out;
 }
 
@@ -64,7 +71,8 @@ void say_what_forces(report_input const& in, sign_off& to) {
     auto const gap = largest_host_gap(p, in.result);
     to.forced_by = fmt::format("{} for {:.0f} % of the steady state", name_of(gap.cause),
                                100 * static_cast<double>(gap.time) / static_cast<double>(p.span()));
-    if (gap.where != "?") to.forced_by += ", most of it before " + gap.where;
+    if (gap.where != "?")
+        to.forced_by += (gap.is_most ? ", most of it before " : ", the largest part of it before ") + gap.where;
     auto const* const f = structural_finding(in.result, gap.where);
     to.change = f != nullptr ? suggestion(*f) : std::string{find_rule("R60")->remedy};
 }

@@ -4,8 +4,11 @@
 #include "base/files.hpp"
 #include "unit/audit/scene.hpp"
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include <deque>
 
 namespace kiln::audit::testing {
 namespace {
@@ -187,6 +190,33 @@ TEST(diff, a_run_that_left_the_gpu_is_broken_and_one_that_came_to_it_is_of_anoth
     EXPECT_TRUE(compare(input(c), input(a), strictness::any));
 }
 
+TEST(sign_off, calls_most_of_it_what_is_more_than_half) {
+    for (auto const& [idle, said] :
+         {std::pair{1200.0, "the largest part of it before a.py:"}, {9000.0, "most of it before a.py:2"}}) {
+        scene x;
+        x.repeat(100, [idle = idle](scene& y, int) {
+            y.on("a.py:1").launch("k", {.takes = 2000}).passes(idle + 2000);
+            y.on("a.py:2")
+                .launch("l", {.takes = 500})
+                .passes(1700)
+                .on("a.py:3")
+                .launch("m", {.takes = 500})
+                .passes(1700);
+        });
+        auto const seen = judge_scene(x);
+        EXPECT_NE(sign_off_of(input(seen)).forced_by.find(said), std::string::npos)
+            << sign_off_of(input(seen)).forced_by;
+    }
+}
+
+TEST(words, of_sizes) {
+    EXPECT_EQ(size_text(1), "1 byte");
+    EXPECT_EQ(size_text(1023), "1023 bytes");
+    EXPECT_EQ(size_text(1536), "1.5 KiB");
+    EXPECT_EQ(size_text(4 << 20), "4 MiB");
+    EXPECT_EQ(size_text(std::uint64_t{5} << 40), "5120 GiB");
+}
+
 TEST(diff, looks_at_every_process) {
     scene one, two, slower;
     for (auto* x : {&one, &two, &slower}) {
@@ -248,6 +278,79 @@ TEST(diff, a_line_that_moved_within_its_function_is_no_new_finding) {
     auto const one_more = compare(input(a), input(c), strictness::any).value();
     EXPECT_TRUE(one_more.broken);
     EXPECT_EQ(std::ranges::count(one_more.new_findings, "R22", &finding::rule), 1) << c.rules();
+}
+
+// Two lines of step() that read, each so that the GPU idles for so long after it.
+struct reading {
+    std::string_view line;
+    double idle;
+};
+judged two_reads(scene& x, reading const& one, reading const& other, std::string_view file = {}) {
+    x.repeat(60, [&](scene& y, int) {
+        if (!file.empty()) y.on(file).launch("m");
+        for (auto const& [line, idle] : {one, other})
+            y.on("train.py:1").launch("k", {.takes = 20000}).on(line).read(4).passes(idle);
+    });
+    return judge_scene(x);
+}
+
+TEST(diff, lines_that_moved_to_where_another_was_are_no_new_findings) {
+    scene of_a, of_down, of_up, of_changed, of_both;
+    auto const a = two_reads(of_a, {"train.py:12", 5}, {"train.py:15", 9000});
+    ASSERT_EQ(std::ranges::count(a.r.findings, "R22", &finding::rule), 2) << a.rules();
+    auto const down = two_reads(of_down, {"train.py:15", 5}, {"train.py:18", 9000});
+    auto const up = two_reads(of_up, {"train.py:9", 5}, {"train.py:12", 9000});
+    auto const changed_places = two_reads(of_changed, {"train.py:12", 9000}, {"train.py:15", 5});
+    for (auto const* const b : {&down, &up, &changed_places}) {
+        auto const found = compare(input(a), input(*b), strictness::any).value();
+        EXPECT_FALSE(found.broken) << fmt::format("{}", fmt::join(found.lines, "\n"));
+        EXPECT_TRUE(found.gone_findings.empty());
+    }
+    auto const both_high = two_reads(of_both, {"train.py:12", 9000}, {"train.py:15", 9000});
+    auto const one_more = compare(input(a), input(both_high), strictness::any).value();
+    EXPECT_EQ(std::ranges::count(one_more.new_findings, "R22", &finding::rule), 1) << both_high.rules();
+}
+
+TEST(diff, of_lines_that_moved_the_first_is_the_first) {
+    scene of_a, of_b;
+    auto const a = two_reads(of_a, {"train.py:12", 9000}, {"train.py:15", 8000});
+    auto const b = two_reads(of_b, {"train.py:13", 8000}, {"train.py:16", 9000});
+    auto const found = compare(input(a), input(b), strictness::any).value();
+    EXPECT_FALSE(found.broken);
+    for (auto const* const what :
+         {"R22 moved from train.py:12 to train.py:13", "R22 moved from train.py:15 to train.py:16"})
+        EXPECT_TRUE(std::ranges::any_of(found.lines, [&](std::string const& l) { return l.ends_with(what); }))
+            << what << "\n"
+            << fmt::format("{}", fmt::join(found.lines, "\n"));
+}
+
+TEST(diff, a_line_of_another_file_of_that_name_has_not_moved) {
+    scene of_a, of_b;
+    auto const a = two_reads(of_a, {"a/utils.py:2", 9000}, {"train.py:15", 9000}, "b/utils.py:9");
+    auto const b = two_reads(of_b, {"b/utils.py:7", 9000}, {"train.py:15", 9000}, "a/utils.py:1");
+    ASSERT_TRUE(a.rules().find("a/utils.py:2") != std::string::npos &&
+                b.rules().find("b/utils.py:7") != std::string::npos)
+        << a.rules() << b.rules();
+    auto const found = compare(input(a), input(b), strictness::any).value();
+    EXPECT_EQ(std::ranges::count(found.new_findings, "R22", &finding::rule), 1);
+    EXPECT_EQ(std::ranges::count(found.gone_findings, "R22", &finding::rule), 1);
+}
+
+TEST(diff, a_line_that_moved_has_moved_in_every_process) {
+    std::vector<judged> all;
+    std::deque<scene> scenes;
+    for (auto const& [processes, line] : {std::pair{2u, "train.py:12"}, {3u, "train.py:13"}}) {
+        auto& x = scenes.emplace_back();
+        reads_at(x, line, 9000);
+        for (auto pid = 43u; pid < 42u + processes; ++pid) reads_at(x.another_process(pid), line, 9000);
+        all.push_back(judge_scene(x));
+    }
+    auto const found = compare(input(all[0]), input(all[1]), strictness::any).value();
+    EXPECT_TRUE(found.new_findings.empty() && found.gone_findings.empty())
+        << fmt::format("{}", fmt::join(found.lines, "\n"));
+    EXPECT_EQ(
+        std::ranges::count_if(found.lines, [](std::string const& l) { return l.find(" R22 moved from ") != l.npos; }),
+        1);
 }
 
 TEST(diff, what_hardly_mattered_and_is_high_now_is_new) {

@@ -538,6 +538,30 @@ TEST(audit_consumers, take_what_lies_on_their_stream_and_what_nobody_took) {
     EXPECT_EQ(ops_of_wait, expected);
 }
 
+TEST(audit_operations, whose_times_make_no_sense_hide_no_others) {
+    for (bool const is_early : {false, true}) {
+        for (bool const was_killed : {false, true}) {
+            scene x;
+            x.passes(3600e6);
+            x.p().about.begun = scene::ns(x.now());
+            x.repeat(60, [&](scene& y, int i) {
+                plain_step(y);
+                if (i != 30) return;
+                auto& k = y.p().kernels.back();
+                (is_early ? k.start : k.end) = is_early ? 1 : ~0ull;
+            });
+            if (!was_killed) x.ends();
+            auto const m = model_of(x.all());
+            auto const& p = m.processes.at(0);
+            EXPECT_EQ(p.lost, 1u);
+            EXPECT_EQ(p.ops.size(), 119u);
+            EXPECT_EQ(p.cycle.starts.size(), 60u);
+            EXPECT_LT(p.span(), 1'000'000'000u);
+            EXPECT_LT(p.steady_busy, p.span());
+        }
+    }
+}
+
 TEST(audit_places, of_files_with_one_name_are_told_apart) {
     scene x;
     x.repeat(15, [](scene& y, int) {

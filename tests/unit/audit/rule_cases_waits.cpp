@@ -146,6 +146,28 @@ body reads_two_then_new_input() {
         y.wait("cudaStreamSynchronize").on("a.py:3").copy(to_device, 8192, {.hash = h + 1}).passes(100);
     };
 }
+// What was computed goes to the host while new input, as large, comes from it: the upload begins before the read has ended.
+body streams_through(double later) {
+    return [=](s y, int) {
+        y.on("a.py:1").launch("k").on("a.py:2").copy(to_host, 8192, {.takes = 500, .on_stream = 8});
+        auto const read = y.p().copies.back();
+        y.on("a.py:3").copy(to_device, 8192, {.takes = 500, .on_stream = 9});
+        y.p().copies.back().start = read.start + scene::ns(later);
+        y.p().copies.back().end = read.end + scene::ns(later);
+        y.wait("cudaStreamSynchronize").passes(25'000);
+    };
+}
+// As much as an optimiser keeps: all of it is read, and then all of it goes back.
+void many_there_and_back(s x) {
+    x.repeat(20, [](s y, int i) {
+        auto const h = 1000u * static_cast<std::uint64_t>(i + 1);
+        y.on("a.py:1").launch("k").on("a.py:2");
+        for (std::uint64_t n = 0; n < 200; ++n) y.copy(to_host, 8192, {.hash = h + n});
+        y.wait("cudaStreamSynchronize").on("a.py:3");
+        for (std::uint64_t n = 0; n < 200; ++n) y.copy(to_device, 8192, {.hash = h + n});
+        y.passes(100);
+    });
+}
 void twice_there_and_back(s x) {
     x.repeat(2, [](s y, int) {
         y.on("a.py:2")
@@ -269,6 +291,9 @@ std::vector<rule_case> cases_of_waits() {
         {"R32", "in_one_buffer", fires, loop(20, there_and_back(0, 77))},
         {"R32", "two_arrays", fires, two_there_and_back, {}, 40},
         {"R32", "beside_others", fires, loop(20, there_and_back_beside_others()), {}, 20},
+        {"R32", "many_arrays", fires, many_there_and_back, {}, 4000},
+        {"R32", "both_ways_at_once", passes, loop(20, streams_through(100))},
+        {"R32", "as_soon_as_it_was_there", fires, loop(20, streams_through(500)), {}, 20},
         {"R32", "two_then_new_input", passes, loop(20, reads_two_then_new_input())},
         {"R32", "other_content", passes, loop(20, there_and_back(1000))},
         {"R32", "other_content_in_one_buffer", passes, loop(20, there_and_back(1000, 77))},
