@@ -204,3 +204,42 @@ for more in range(2 << 20, 7 << 20, 1 << 19):
 """).stdout.splitlines()
     # 127: the C library has no memory for a thread's own variables, and ends the process itself.
     assert len(seen) == 10 and all(line.endswith((" 0", f" {127 << 8}")) for line in seen), "more bytes than it had, status: " + "; ".join(seen)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is preloaded")
+@pytest.mark.parametrize("has_driver, step", [(False, 1), (True, 97)])
+@pytest.mark.parametrize("only_one", [True, False])
+def test_memory_may_run_out_anywhere_in_a_join(python: Run, no_memory: str, fake_driver: str, has_driver: bool, step: int, only_one: bool) -> None:
+    """What is refused, one thing or all from there on, threads too, is told; nothing ends the process."""
+    seen = python((fake_driver if has_driver else "") + f"""import ctypes, os, signal, kiln, numpy
+from kiln import spatial
+refuse = ctypes.CDLL({no_memory!r}).no_memory
+refuse.argtypes = [ctypes.c_long, ctypes.c_long]
+asked = ctypes.CDLL({no_memory!r}).no_memory_asked
+asked.restype = ctypes.c_long
+points = [spatial.points(numpy.arange(20000.0), numpy.arange(20000.0)) for _ in range(40)]  # room in nanobind's own table, which no error comes out of
+def status(first, last):
+    r, w = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(60)
+        refuse(first, last)
+        try: spatial.join(['POLYGON ((0 0, 1 0, 1 1, 0 0))'], points[0])
+        except (MemoryError, kiln.Error): pass
+        count = asked()
+        refuse(-1, -1)
+        os.write(w, str(count).encode())
+        os._exit(0)
+    ended = os.waitpid(pid, 0)[1]
+    os.close(w)
+    count = os.read(r, 20).decode()
+    os.close(r)
+    return ended, count
+far = 1 << 60
+ended, count = status(far, far)
+assert ended == 0 and int(count) > 100, (ended, count)
+for n in range(1, int(count), {step}):
+    print(n, status(n, n if {only_one} else far)[0])
+""", timeout=500, LD_PRELOAD=no_memory).stdout.splitlines()
+    wrong = [line for line in seen if not line.endswith((" 0", f" {127 << 8}"))]  # 127: as above
+    assert len(seen) > 50 and not wrong, f"of {len(seen)}: what was refused, status: " + "; ".join(wrong)
