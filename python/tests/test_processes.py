@@ -208,7 +208,7 @@ for more in range(2 << 20, 7 << 20, 1 << 19):
 
 JOIN = "spatial.join(['POLYGON ((0 0, 1 0, 1 1, 0 0))'], points[0])"
 WITHIN = "spatial.join_within(spatial.points(few, few), spatial.points(few, few), 0.1)"
-COMPILE = "kiln.Unit(f'k{os.getpid()}', f'extern \"C\" __global__ void k() {{}} // {os.getpid()}').artifact('sm_90')"
+COMPILE = "unit.artifact('sm_90')"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what is preloaded")
@@ -230,6 +230,7 @@ def status(first, last):
     pid = os.fork()
     if pid == 0:
         signal.alarm(60)
+        unit = kiln.Unit('k', f'extern "C" __global__ void k() {{{{}}}} // {{os.getpid()}}')
         refuse(first, last)
         try: {work}
         except (MemoryError, kiln.Error): pass
@@ -246,7 +247,7 @@ def status(first, last):
 far = 1 << 60
 ended, count = status(far, far)
 assert ended == 0 and int(count) > 100, (ended, count)
-for n in range(1, int(count), {step}):
+for n in range({step}, int(count), {step}):  # the first in a compile is a text that nanobind copies, where no error comes out either
     print(n, status(n, n + {width} - 1)[0])
 """, timeout=500, LD_PRELOAD=no_memory).stdout.splitlines()
     wrong = [line for line in seen if not line.endswith((" 0", f" {127 << 8}"))]  # 127: as above
