@@ -286,10 +286,19 @@ geometries from_wkb_rows(nb::handle rows, std::string const& kind) {
     return is_mixed ? as_mixed(got.value()) : std::move(got).value();
 }
 
-geometries from_wkt_rows(std::vector<std::string> const& rows) {
+geometries from_wkt_rows(nb::typed<nb::list, nb::str> const& rows) {
+    // By hand: nanobind makes vectors where nothing may be thrown, and where memory does not do for all rows that ends the program.
+    std::vector<std::string> texts;
+    texts.reserve(rows.size());
+    for (nb::handle const row : rows) {
+        Py_ssize_t size = 0;
+        char const* const at = PyUnicode_AsUTF8AndSize(row.ptr(), &size);
+        if (at == nullptr) throw nb::python_error();
+        texts.emplace_back(at, static_cast<std::size_t>(size));
+    }
     auto got = [&] {
         without_gil const unlocked;
-        return spatial::from_wkt(rows);
+        return spatial::from_wkt(texts);
     }();
     return std::move(got).value();
 }

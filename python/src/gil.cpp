@@ -9,42 +9,46 @@
 
 #include <unistd.h>
 
+#include <memory>
 #include <mutex>
-#include <vector>
+#include <type_traits>
+#include <utility>
 
 namespace kiln::python {
 
 namespace {
 
-// References let go by threads without the lock, until the main thread drops them. Neither is ever destroyed: deleters of exported
-// arrays may come after everything else.
-struct dropped_references {
-    std::mutex mutex;
-    std::vector<PyObject*> waiting;
-    bool told = false;
+struct reference {
+    PyObject* object;
+    reference* next;
 };
-dropped_references& dropped() {
-    static auto& all = *new dropped_references;
-    return all;
-}
+
+// References let go by threads without the lock, until the main thread drops them. Never destroyed: deleters of exported arrays may come
+// after everything else. Letting go needs no memory: it may happen because there is none.
+constinit std::mutex mutex;
+constinit reference* waiting = nullptr;
+constinit bool told = false;
+static_assert(std::is_trivially_destructible_v<std::mutex>);
 
 int drop_all(void*) {
-    std::vector<PyObject*> mine;
+    reference* mine = nullptr;
     {
-        std::lock_guard const lock{dropped().mutex};
-        mine.swap(dropped().waiting);
-        dropped().told = false;
+        std::lock_guard const lock{mutex};
+        mine = std::exchange(waiting, nullptr);
+        told = false;
     }
-    for (auto* const object : mine) Py_DECREF(object);
+    while (mine != nullptr) {
+        std::unique_ptr<reference> const one{std::exchange(mine, mine->next)};
+        Py_DECREF(one->object);
+    }
     return 0;
 }
 
-void drop_later(PyObject* object) noexcept {
+void drop_later(reference* gone) noexcept {
     if (ending.load(std::memory_order_relaxed)) return;
-    auto& all = dropped();
-    std::lock_guard const lock{all.mutex};
-    all.waiting.push_back(object);
-    if (!all.told) all.told = Py_AddPendingCall(&drop_all, nullptr) == 0;
+    std::lock_guard const lock{mutex};
+    gone->next = std::exchange(waiting, gone);
+    if (!told) told = Py_AddPendingCall(&drop_all, nullptr) == 0;
 }
 
 }  // namespace
@@ -117,7 +121,9 @@ void pass_on_warnings() {
 }
 
 std::shared_ptr<void const> kept(nanobind::handle object) {
-    return {static_cast<void const*>(object.inc_ref().ptr()), [](void const* held) { drop_later(static_cast<PyObject*>(const_cast<void*>(held))); }};
+    auto one = std::make_unique<reference>(reference{object.ptr(), nullptr});
+    object.inc_ref();
+    return std::shared_ptr<reference const>{one.release(), [](reference const* held) { drop_later(const_cast<reference*>(held)); }};
 }
 
 }  // namespace kiln::python

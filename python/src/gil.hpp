@@ -10,10 +10,14 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <future>
+#include <condition_variable>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 namespace kiln::python {
 
@@ -110,19 +114,41 @@ T answer_of(pending<T> const& answer, seconds timeout) {
 // thread of its own, which takes no lock of the interpreter and goes on if the caller leaves.
 template <class Work>
 auto in_background(seconds timeout, Work work) -> decltype(work()) {
-    using answer = decltype(work());
-    std::shared_future<std::shared_ptr<answer>> const coming = [&] {
-        std::packaged_task<std::shared_ptr<answer>()> task{[work = std::move(work)] { return std::make_shared<answer>(work()); }};
-        auto out = task.get_future().share();
-        std::thread{std::move(task)}.detach();
-        return out;
-    }();
+    using answer_type = decltype(work());
+    // No std::packaged_task: where no thread begins, it says so to itself, needs memory for that and ends the program without.
+    struct task {
+        explicit task(Work what) : work{std::move(what)} {}
+        void run() noexcept {
+            try {
+                answer.emplace(work());
+            } catch (...) {
+                thrown = std::current_exception();
+            }
+            std::lock_guard const lock{mutex};
+            is_done = true;
+            changed.notify_all();
+        }
+        Work work;
+        std::mutex mutex;
+        std::condition_variable changed;
+        bool is_done = false;
+        std::optional<answer_type> answer;  // read when it is done, as the other
+        std::exception_ptr thrown;
+    };
+    auto const mine = std::make_shared<task>(std::move(work));
+    try {
+        std::thread{[mine] { mine->run(); }}.detach();
+    } catch (std::system_error const&) {
+        return error{errc::io, "no thread could be started: there is no memory for its stack, or there are too many: see 'ulimit -v' and 'ulimit -u'"};
+    }
     auto const done = in_slices(timeout, [&](std::chrono::milliseconds slice) -> result<void> {
-        if (coming.wait_for(slice) == std::future_status::ready) return {};
+        std::unique_lock lock{mine->mutex};
+        if (mine->changed.wait_for(lock, slice, [&] { return mine->is_done; })) return {};
         return error{errc::timeout, "not ready in time; the work goes on"};
     });
     if (!done) return done.error();
-    return *coming.get();
+    if (mine->thrown) std::rethrow_exception(mine->thrown);
+    return *std::move(mine->answer);
 }
 
 }  // namespace kiln::python

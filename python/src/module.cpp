@@ -8,6 +8,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <execinfo.h>
 #include <pthread.h>
 
 namespace kiln::python {
@@ -25,6 +26,13 @@ void end() {
     while (taking_lock.load() > 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(std::chrono::microseconds{200});
 }
 
+// What is thrown past one of glibc's own frames, as out of std::call_once, needs libgcc_s, which glibc then asks its loader for. Where there is no
+// memory for that, it ends the process. At the import there is some.
+void ask_for_unwinder() {
+    void* here = nullptr;
+    static_cast<void>(::backtrace(&here, 1));
+}
+
 }  // namespace
 
 }  // namespace kiln::python
@@ -33,6 +41,7 @@ NB_MODULE(_kiln, m) {
     using namespace kiln::python;
     // A forked child begins anew: its end must not wait for what a thread of its parent had begun.
     ::pthread_atfork(nullptr, nullptr, [] { in_use.store(false), taking_lock.store(0); });
+    ask_for_unwinder();
     nanobind::set_leak_warnings(false);  // a thread that waits at the end keeps what it holds
     m.attr("version") = std::string{kiln::version}.c_str();
     bind_errors(m);

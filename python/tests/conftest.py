@@ -49,16 +49,27 @@ def python(tmp_path: pathlib.Path) -> Run:
     return run
 
 
+def made_library(source: str, to: pathlib.Path, *options: str) -> str:
+    """Of a C file beside this one."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip(f"no C compiler for {source}")
+    subprocess.run([compiler, "-shared", "-fPIC", "-w", *options, "-o", to, pathlib.Path(__file__).with_name(source)], check=True)
+    return str(to)
+
+
 @pytest.fixture(scope="session")
 def fake_driver(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The first line of a program that has GPUs which do nothing."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler for the fake driver")
-    folder = tmp_path_factory.mktemp("fake")
-    subprocess.run([compiler, "-shared", "-fPIC", "-w", "-Wl,-soname,libcuda.so.1", "-o", folder / "libcuda.so.1", pathlib.Path(__file__).with_name("fake_cuda.c")], check=True)
+    library = made_library("fake_cuda.c", tmp_path_factory.mktemp("fake") / "libcuda.so.1", "-Wl,-soname,libcuda.so.1")
     # In this process alone: the compiler's processes would take it for a real one.
-    return f"import ctypes; ctypes.CDLL({str(folder / 'libcuda.so.1')!r}, mode=ctypes.RTLD_GLOBAL)\n"
+    return f"import ctypes; ctypes.CDLL({library!r}, mode=ctypes.RTLD_GLOBAL)\n"
+
+
+@pytest.fixture(scope="session")
+def no_memory(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A library to be preloaded, which lets memory run out. It brings the C++ library: threads then begin with what an exception needs."""
+    return made_library("no_memory.c", tmp_path_factory.mktemp("no_memory") / "no_memory.so", "-O1", "-Wl,--no-as-needed", "-l:libstdc++.so.6")
 
 
 SAXPY = r"""extern "C" __global__ void saxpy(int n, float a, const float* x, float* y)

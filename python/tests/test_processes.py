@@ -204,3 +204,51 @@ for more in range(2 << 20, 7 << 20, 1 << 19):
 """).stdout.splitlines()
     # 127: the C library has no memory for a thread's own variables, and ends the process itself.
     assert len(seen) == 10 and all(line.endswith((" 0", f" {127 << 8}")) for line in seen), "more bytes than it had, status: " + "; ".join(seen)
+
+
+JOIN = "spatial.join(['POLYGON ((0 0, 1 0, 1 1, 0 0))'], points[0])"
+WITHIN = "spatial.join_within(spatial.points(few, few), spatial.points(few, few), 0.1)"
+COMPILE = "unit.artifact('sm_90')"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is preloaded")
+@pytest.mark.parametrize("work, has_driver, step, width", [(JOIN, False, 1, 1), (JOIN, False, 1, 1 << 60), (JOIN, True, 97, 1), (JOIN, True, 97, 1 << 60),
+                                                           (WITHIN, False, 11, 1), (WITHIN, False, 11, 1 << 60), (COMPILE, False, 23, 23)])
+def test_memory_may_run_out_anywhere(python: Run, no_memory: str, fake_driver: str, work: str, has_driver: bool, step: int, width: int) -> None:
+    """So many things are refused from each place on, threads too: that is told, and nothing ends the process."""
+    seen = python((fake_driver if has_driver else "") + f"""import ctypes, os, signal, kiln, numpy
+from kiln import spatial
+refuse = ctypes.CDLL({no_memory!r}).no_memory
+refuse.argtypes = [ctypes.c_long, ctypes.c_long]
+asked = ctypes.CDLL({no_memory!r}).no_memory_asked
+asked.restype = ctypes.c_long
+few = numpy.arange(300.0)
+kiln.Unit('first', '')  # Python has read what it has to read
+points = [spatial.points(numpy.arange(20000.0), numpy.arange(20000.0)) for _ in range(40)]  # room in nanobind's own table, which no error comes out of
+def status(first, last):
+    r, w = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(60)
+        unit = kiln.Unit('k', f'extern "C" __global__ void k() {{{{}}}} // {{os.getpid()}}')
+        refuse(first, last)
+        try: {work}
+        except (MemoryError, kiln.Error): pass
+        except RuntimeError as why: assert 'allocate lock' in str(why), why  # Python's own
+        count = asked()
+        refuse(-1, -1)
+        os.write(w, str(count).encode())
+        os._exit(0)
+    ended = os.waitpid(pid, 0)[1]
+    os.close(w)
+    count = os.read(r, 20).decode()
+    os.close(r)
+    return ended, count
+far = 1 << 60
+ended, count = status(far, far)
+assert ended == 0 and int(count) > 100, (ended, count)
+for n in range({step}, int(count), {step}):  # the first in a compile is a text that nanobind copies, where no error comes out either
+    print(n, status(n, n + {width} - 1)[0])
+""", timeout=500, LD_PRELOAD=no_memory).stdout.splitlines()
+    wrong = [line for line in seen if not line.endswith((" 0", f" {127 << 8}"))]  # 127: as above
+    assert len(seen) > 50 and not wrong, f"of {len(seen)}: what was refused, status: " + "; ".join(wrong)

@@ -39,7 +39,18 @@ void run_dispatcher(std::shared_ptr<pool_core> core) {
         wake = core->wake;
         core->thread_id = static_cast<::pid_t>(::syscall(SYS_gettid));
     }
-    dispatcher{*core, std::move(wake)}.run();
+    std::optional<dispatcher> here;
+    while (!here) {
+        try {
+            here.emplace(*core, wake);
+        } catch (std::exception const&) {
+            // Nobody else could catch here. There may be memory again in a moment.
+            ::poll(nullptr, 0, pause_without_memory.count());
+            std::lock_guard const lock{core->mutex};
+            if (core->stopping) return;
+        }
+    }
+    here->run();
 }
 
 dispatcher::dispatcher(pool_core& core, std::shared_ptr<bell const> wake)
