@@ -64,8 +64,9 @@ struct exit_function {
 void run_after_compiles(void* what) {
     std::unique_ptr<exit_function> const call{static_cast<exit_function*>(what)};
     wait_for_compiles();
-    // After that time what the compiler is using is left to the end of the process.
-    if (!is_compiling_elsewhere()) call->function(call->argument);
+    // After that time what the compiler is using is left to the end of the process. So it is in a child whose parent was inside: it would
+    // wait for a lock that nobody opens.
+    if (!is_compiling_elsewhere() && !is_left_locked.load()) call->function(call->argument);
 }
 
 int hooked_atexit(void (*function)(void*), void* argument, void* owner) {
