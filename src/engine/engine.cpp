@@ -114,7 +114,7 @@ engine::state::state(base::config settings, event_log& log)
         engine_detail::coordinator::parts{*store, *pool, events, book});
     for (auto const& b : engine_detail::embedded_bundles()) add_bundle(b);
     store->add_tier(engine_detail::make_shipped_files(events));
-    for (auto& far : remote::make_tiers(config, events)) store->add_tier(std::move(far));
+    for (auto& far : remote::make_tiers(config, store->outlet())) store->add_tier(std::move(far));
     for (auto const& problem : config.problems())
         events.emit({.kind = event_kind::warned, .reason = "config", .detail = problem});
 }

@@ -2,6 +2,7 @@
 #include "intercept/worker_line.hpp"
 
 #include "base/clock.hpp"
+#include "base/process_stat.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -44,9 +45,9 @@ struct pulse {
 
 // nullopt: it cannot be seen from here, or is another process: the program may be in another container.
 std::optional<pulse> pulse_in(std::string_view stat) {
-    auto const name = stat.find(" (kiln-"), end = stat.rfind(") ");
-    if (name == stat.npos || end == stat.npos || end + 2 >= stat.size()) return std::nullopt;
-    pulse out{.state = stat[end + 2], .times = stat.substr(end + 2)};
+    auto const told = base::state_and_more(stat);
+    if (stat.find(" (kiln-") == stat.npos || told.empty()) return std::nullopt;
+    pulse out{.state = told.front(), .times = told};
     constexpr int fields_before = 11;  // from the state on: see proc(5)
     for (int i = 0; i < fields_before; ++i)
         out.times.remove_prefix(std::min(out.times.size(), out.times.find(' ') + 1));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/reactor.hpp"
 
+#include "base/process_stat.hpp"
 #include "base/quiet_thread.hpp"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ bool can_run(::pid_t thread) noexcept {
     std::array<char, 128> text;
     auto const size = file ? ::read(file.get(), text.data(), text.size()) : 0;
     std::string_view const told{text.data(), static_cast<std::size_t>(std::max<::ssize_t>(size, 0))};
-    return told.find(") R ") != std::string_view::npos;
+    return base::state_and_more(told).starts_with('R');
 }
 
 }  // namespace
@@ -189,6 +190,7 @@ void reactor::run() noexcept {
             rings_at_.clear();
             watched_.clear();
             std::lock_guard const lock{mutex_};
+            wake_.reset();  // whoever made this may have left it to the thread, for ever
             has_ended_ = true;
             ended_.notify_all();
             return;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/remote_tier.hpp"
 
-#include "base/directory.hpp"
 #include "base/exit_gate.hpp"
 #include "remote/http_server.hpp"
 #include "remote/redis_server.hpp"
+#include "remote/rules.hpp"
 
-#include <algorithm>
 #include <condition_variable>
 
 namespace kiln::remote {
@@ -40,55 +39,7 @@ struct rendezvous {
     }
 };
 
-result<std::vector<store::public_key>> read_keys(std::vector<std::filesystem::path> const& paths) {
-    std::vector<store::public_key> out;
-    for (auto const& path : paths) {
-        std::error_code why;
-        std::vector<std::filesystem::path> files{path};
-        if (std::filesystem::is_directory(path, why)) {
-            files.clear();
-            KILN_CHECK(base::for_each_name(path, [&](std::string_view name) {
-                if (name.ends_with(".pub")) files.push_back(path / name);
-            }));
-            std::ranges::sort(files);
-            if (files.empty()) return fail(errc::not_found, "{}: no *.pub in it", path.native());
-        }
-        for (auto const& file : files) {
-            // Its public half could be told from it, and then it would lie on every machine that only reads.
-            if (store::private_key::load(file))
-                return fail(errc::invalid_argument, "{}: a private key; keys= takes its public half, {}.pub",
-                            file.native(), file.native());
-            KILN_TRY(auto key, store::public_key::load(file));
-            out.push_back(std::move(key));
-        }
-    }
-    return out;
-}
-
-result<client_rules> make_rules(remote_options const& o, put_rule rule) {
-    client_rules out{.options = o, .believed = {}, .signs = {}, .replaces = rule == put_rule::replace};
-    KILN_TRY(out.believed, trust_of(o));
-    if (!o.sign.empty() && o.writes == writing::allowed) {
-        KILN_TRY(auto key, store::private_key::load(o.sign));
-        // What nobody believes here is replaced by everybody, and by this machine too.
-        auto const who = key.public_half().id();
-        if (o.in == belief::signatures &&
-            std::ranges::find(out.believed.keys, who, &store::public_key::id) == out.believed.keys.end())
-            return fail(errc::invalid_argument,
-                        "{}: what it signs is not believed: key {} is not among keys=", o.sign.native(),
-                        store::to_hex(who));
-        out.signs = signer{.key = std::move(key), .epoch = o.epoch};
-    }
-    return out;
-}
-
 }  // namespace
-
-result<trust> trust_of(remote_options const& o) {
-    trust out{.in = o.in, .space = o.space, .keys = {}, .least_epoch = o.least_epoch};
-    KILN_TRY(out.keys, read_keys(o.keys));
-    return out;
-}
 
 servers make_servers(reactor& loop, remote_options const& options) {
     servers out;
@@ -500,17 +451,16 @@ std::string remote_tier::try_lease() {
     return {};
 }
 
-std::vector<std::shared_ptr<store::tier>> make_tiers(base::config const& config, event_log& events) {
+std::vector<std::shared_ptr<store::tier>> make_tiers(base::config const& config,
+                                                     std::shared_ptr<store::event_outlet> const& events) {
     std::vector<std::shared_ptr<store::tier>> out;
     auto list = remotes_of(config);
     for (auto const& off : list.off)
-        events.emit({.kind = event_kind::warned,
-                     .reason = "fleet-off",
-                     .detail = fmt::format("{}: not used: {}; {}", off.url, off.why, off.remedy)});
+        events->emit({.kind = event_kind::warned,
+                      .reason = "fleet-off",
+                      .detail = fmt::format("{}: not used: {}; {}", off.url, off.why, off.remedy)});
     auto const rule = config.flag("KILN_RECACHE") ? put_rule::replace : put_rule::create;
-    for (auto& o : list.usable)
-        out.push_back(
-            std::make_shared<remote_tier>(std::move(o), std::make_shared<store::event_outlet>(&events), rule));
+    for (auto& o : list.usable) out.push_back(std::make_shared<remote_tier>(std::move(o), events, rule));
     return out;
 }
 

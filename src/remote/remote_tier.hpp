@@ -89,11 +89,10 @@ private:
     bool keys_read_ = false;
 };
 
-// All of KILN_REMOTE, in order; those that cannot be used are an event each.
-[[nodiscard]] std::vector<std::shared_ptr<store::tier>> make_tiers(base::config const& config, event_log& events);
-
-// Who is believed there: its keys are read.
-[[nodiscard]] result<trust> trust_of(remote_options const& o);
+// All of KILN_REMOTE, in order; those that cannot be used are an event each. A thread that is still waiting for a server may be the last to
+// have one of them: what it tells goes through the outlet of the store, which is closed by then.
+[[nodiscard]] std::vector<std::shared_ptr<store::tier>> make_tiers(base::config const& config,
+                                                                   std::shared_ptr<store::event_outlet> const& events);
 
 // What try_writing() puts on a server, and leaves there where nobody may remove: a packet, though of nothing, because not every server
 // keeps other bytes as they are.

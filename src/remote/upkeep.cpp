@@ -3,6 +3,7 @@
 
 #include "remote/http_server.hpp"
 #include "remote/redis_server.hpp"
+#include "remote/rules.hpp"
 #include "remote/s3_listing.hpp"
 
 #include <array>

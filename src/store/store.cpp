@@ -32,6 +32,8 @@ void store::add_tier(std::shared_ptr<tier> more) {
     else state_->extra.push_back(fresh);
 }
 
+std::shared_ptr<event_outlet> const& store::outlet() const noexcept { return state_->events; }
+
 found store::peek(address const& at, expectation const& expected) {
     found out;
     auto const try_all = [&](slots const& some, std::size_t from) {

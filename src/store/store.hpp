@@ -118,6 +118,8 @@ public:
 
     // A tier asked after all others: embedded bundles, the fleet.
     void add_tier(std::shared_ptr<tier> more);
+    // For what such a tier tells: it may outlive this, and the event log.
+    [[nodiscard]] std::shared_ptr<event_outlet> const& outlet() const noexcept;
 
     // Looks and takes: peek() and, on a hit, used(). A miss is an event. Waits for tiers that answer later.
     [[nodiscard]] found find(address const& at, expectation const& expected);

@@ -133,6 +133,7 @@ protected:
         EXPECT_EQ(status_of(in_child([&] { return goes_on(e, "childs", of); })), 0);
         EXPECT_EQ(status_of(in_child([&] {
                       if (!goes_on(e, "again", of)) return false;
+                      ::alarm(60);  // its child has an alarm of its own, and says what it was at
                       return status_of(in_child([&] { return goes_on(e, "grandchilds", of); })) == 0;
                   })),
                   0);
@@ -171,6 +172,19 @@ TEST(engine_fork, children_end_while_threads_of_their_parent_ask_for_the_first_t
         if (fresh == 0) fork_while_the_first_is_used();
         ASSERT_EQ(status_of(fresh), 0);
     }
+}
+
+// What the compiler does at exit() takes a lock that a thread of the parent may have had.
+TEST(engine_fork, children_end_while_threads_of_their_parent_compile_in_the_program) {
+    auto const scratch = base::temporary_directory::make("kiln-fork").value();
+    auto const fresh = ::fork();
+    ASSERT_GE(fresh, 0);
+    if (fresh == 0) {
+        ::setenv("KILN_WORKERS", "0", 1);
+        ::setenv("KILN_CACHE_DIR", (scratch.path() / "cache").c_str(), 1);
+        fork_while_the_first_is_used();
+    }
+    ASSERT_EQ(status_of(fresh), 0);
 }
 
 TEST_F(fork_with_a_remote, P7_none) { children_go_on(""); }

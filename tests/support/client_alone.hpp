@@ -3,6 +3,7 @@
 #pragma once
 
 #include "remote/remote_tier.hpp"
+#include "remote/rules.hpp"
 
 #include <optional>
 

@@ -3,6 +3,7 @@
 
 #include "base/quiet_thread.hpp"
 #include "fleet_counts.hpp"
+#include "remote/rules.hpp"
 #include "remote_remedies.hpp"
 #include "store/maintenance.hpp"
 #include "store/store.hpp"

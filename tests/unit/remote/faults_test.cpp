@@ -5,7 +5,7 @@
 #include "store/store.hpp"
 #include "support/remote_tiers.hpp"
 #include "support/store_entries.hpp"
-#include "support/told_http.hpp"
+#include "support/told_redis.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <future>
 #include <mutex>
+#include <pthread.h>
 #include <sys/stat.h>
 
 namespace kiln::remote {
@@ -183,6 +184,33 @@ TEST(remote_without_server, R1_a_remote_whose_thread_runs_is_not_held_up) {
     while (base::clock::now() < until && !is_held_up) is_held_up = t->is_held_up(store::urgency::somebody_waits);
     seen = true;
     EXPECT_FALSE(is_held_up);
+}
+
+// The kernel tells the state of a thread behind its name, which it has of who started it: of the program, say.
+TEST(remote_without_server, R1_a_remote_whose_thread_is_held_up_is_known_whatever_its_program_is_called) {
+    std::thread{[] {
+        ASSERT_EQ(::pthread_setname_np(::pthread_self(), "a) R (b"), 0);
+        held_up_tier t;
+        base::stopwatch const watch;
+        EXPECT_TRUE(comes_true([&] { return t.what->is_held_up(store::urgency::somebody_waits); }));
+        EXPECT_LE(watch.ms(), 5000);
+    }}.join();
+}
+
+std::size_t open_descriptors() {
+    std::filesystem::directory_iterator const all{"/proc/self/fd"};
+    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+TEST(remote_without_server, R1_a_thread_that_was_left_behind_leaves_no_descriptor_when_it_ends) {
+    auto const before = open_descriptors();
+    {
+        held_up_tier t;
+        t.what.reset();
+        t.go();
+    }
+    EXPECT_TRUE(comes_true([&] { return open_descriptors() == before; }))
+        << open_descriptors() << ", before " << before;
 }
 
 TEST(remote_without_server, R1_the_end_of_a_remote_whose_thread_is_held_up_is_bounded) {
@@ -592,6 +620,28 @@ TEST(remote_uploads, R15_an_upload_under_way_does_not_hold_up_the_end) {
     }
     EXPECT_LE(watch.ms(), 200 + 2 * slack_ms);
     end = true;
+}
+
+// The thread that waits for the server is the last to have the tier then.
+TEST(remote_without_server, R15_who_ends_while_a_server_takes_something_hears_no_more_of_it) {
+    std::promise<void> go;
+    test::told_redis const server{[until = go.get_future().share()](test::told_redis::words const& asked) {
+        if (asked[0] != "SET") return test::to_all(asked, test::nothing);
+        until.wait();
+        return std::string{"+OK\r\n"};
+    }};
+    auto settings = base::config::presets();
+    settings.set("KILN_REMOTE", server.url() + " trust=server lease=none", base::origin::call);
+    event_log log;
+    {
+        store::store all{{}, log};
+        for (auto& t : make_tiers(settings, all.outlet())) all.add_tier(std::move(t));
+        all.put(entry_of(1));
+        EXPECT_TRUE(server.wait_until_asked("SET"));
+    }
+    go.set_value();
+    EXPECT_TRUE(comes_true([&] { return server.asked("SET") == 2; })) << "by its family, when it was told";
+    EXPECT_EQ(log.count(event_kind::published), 0u);
 }
 
 TEST(remote_tokens, R11_an_expired_token_is_one_event_and_heals_with_its_file) {

@@ -3,6 +3,7 @@
 #include "remote/upkeep.hpp"
 
 #include "remote/curl.hpp"
+#include "remote/rules.hpp"
 #include "support/remote_tiers.hpp"
 #include "support/servers.hpp"
 #include "support/store_entries.hpp"
