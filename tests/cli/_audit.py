@@ -22,7 +22,7 @@ def told(done):
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def waiting(steps, per_step=1, first=1_000_000_000):
+def waiting(steps, per_step=1, first=1_000_000):
     """A kernel and a wait for it that nobody needs, so many times in every step; the waits are those that fake_call(3) makes."""
     lines, at = ["once", "device 132 H200"], first
     for n in range(steps * per_step):

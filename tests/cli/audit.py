@@ -76,7 +76,7 @@ print("played")
 ''')
 
 
-def session(steps, first=1_000_000_000):
+def session(steps, first=1_000_000):
     """Steps of a kernel, a read of 4 bytes and a wait; correlations from 1."""
     lines, at, n = ["once", "device 132 H200"], first, 0
     for _ in range(steps):

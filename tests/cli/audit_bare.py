@@ -368,7 +368,7 @@ def leave(bytes):
     used = int(open("/proc/self/statm").read().split()[0]) * 4096
     resource.setrlimit(resource.RLIMIT_AS, (used + bytes, resource.RLIM_INFINITY))
 """
-names = "\n".join(["once", "device 132 H200"] + [f"kernel {n + 1} 7 {10**9 + n * 9000} {10**9 + n * 9000 + 5000} 500 256 {'k' * 900}{n}" for n in range(3000)]) + "\n"
+names = "\n".join(["once", "device 132 H200"] + [f"kernel {n + 1} 7 {10**6 + n * 9000} {10**6 + n * 9000 + 5000} 500 256 {'k' * 900}{n}" for n in range(3000)]) + "\n"
 write("long_names", names)
 for size in (300_000, 2_000_000, 20_000_000):
     for order in ("begin(); leave", "ctypes.CDLL(os.environ['CUDA_INJECTION64_PATH']); leave"):

@@ -25,7 +25,7 @@ arguments = arguments.parse_args()
 KERNELS = 50  # that come with every flush
 script = ["device 132 H200"]
 for n in range(KERNELS):
-    at = 1_000_000_000 + 60_000 * n
+    at = 1_000_000 + 60_000 * n
     script += [f"call {n + 1} 1 {at} {at + 3000}", f"kernel {n + 1} 7 {at + 4000} {at + 24000} 500 256 mul"]
 write("script", "\n".join(script) + "\n")
 shared = mmap.mmap(-1, 4096)  # begun, flushes that came back

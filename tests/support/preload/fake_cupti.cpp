@@ -12,8 +12,8 @@
 //   call CORRELATION ID START END                     ID: 1 launch, 2 copy, 3 wait, 4 allocation
 //   torn                                              half a record at the end of a buffer
 //
-// The records come with every flush, or, with "once" in the script, with the first. fake_call() makes the callbacks of one call, so
-// that call sites can be tested from Python.
+// START and END are nanoseconds since somebody subscribed; 0 is no time. The records come with every flush, or, with "once" in the
+// script, with the first. fake_call() makes the callbacks of one call, so that call sites can be tested from Python.
 #include <cupti.h>
 
 #include <algorithm>
@@ -21,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <mutex>
 #include <new>
@@ -39,6 +40,12 @@ std::atomic<bool> played{false};
 std::mutex playing;
 char const* const names[] = {"cudaLaunchKernel_v7000", "cudaMemcpyAsync_v3020", "cudaStreamSynchronize_v3020",
                              "cudaMalloc_v3020", "cudaGetDevice_v3020"};
+
+std::uint64_t monotonic_ns() {
+    timespec t{};
+    ::clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
 
 std::vector<std::string> script() {
     std::vector<std::string> out;
@@ -60,6 +67,7 @@ std::size_t size_of(CUpti_Activity const* r) {
 
 // What every flush brings, made once: a program whose memory has run out is let down by the recorder or by nobody.
 struct session {
+    std::uint64_t const begun = monotonic_ns();
     std::vector<std::uint8_t> data;
     std::size_t dropped = 0;
     bool once = false;
@@ -81,10 +89,14 @@ void add(std::string const& line, session& to) {
         words >> v;
         return static_cast<std::uint32_t>(v);
     };
-    auto const time = [&] {
+    auto const size = [&] {
         std::uint64_t v = 0;
         words >> v;
         return v;
+    };
+    auto const time = [&] {
+        auto const v = size();
+        return v == 0 ? 0 : to.begun + v;
     };
     auto const name = [&] {
         std::string v;
@@ -113,7 +125,7 @@ void add(std::string const& line, session& to) {
         r.srcKind = static_cast<std::uint8_t>(number());
         r.dstKind = static_cast<std::uint8_t>(number());
         r.flags = static_cast<std::uint8_t>(number());
-        r.bytes = time();
+        r.bytes = size();
         r.start = time();
         r.end = time();
         to.put(r);
