@@ -3,6 +3,7 @@
 
 #include "base/clock.hpp"
 #include "base/directory.hpp"
+#include "base/process_stat.hpp"
 #include "base/quiet_writes.hpp"
 #include "compile/environment.hpp"
 
@@ -30,7 +31,7 @@ constexpr std::size_t last_words_bytes = 4096;
 constexpr ::off_t most_words_bytes = ::off_t{1} << 20;
 constexpr int most_reads = 64;  // of 64 KiB in one receive()
 
-// Whether a thread of a process is on a CPU or waits for one: R, behind the name in brackets, which may hold anything.
+// Whether a thread of a process is on a CPU or waits for one.
 bool is_ready(::pid_t pid) {
     fs::path const tasks = fmt::format("/proc/{}/task", pid);
     bool out = false;
@@ -38,9 +39,7 @@ bool is_ready(::pid_t pid) {
         auto const read =
             out ? result<std::optional<base::bytes>>{std::nullopt} : base::read_file(tasks / task / "stat");
         if (!read || !*read) return;
-        auto const text = base::as_text(**read);
-        auto const state = text.rfind(") ");
-        out = state != text.npos && text.substr(state + 2, 1) == "R";
+        out = base::state_and_more(base::as_text(**read)).starts_with('R');
     });
     return out;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_stop.hpp"
 
+#include "base/process_stat.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -33,17 +35,15 @@ private:
     char text_[32];
 };
 
-// 'T' for one that is stopped; 0 where that cannot be read. The name of the program comes before it, in brackets, and may have some itself.
+// 'T' for one that is stopped; 0 where that cannot be read.
 char state_of(pid_t process) noexcept {
     int const file = ::open(stat_path{process}.get(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return 0;
     char text[256];
     auto const size = ::read(file, text, sizeof text);
     ::close(file);
-    for (auto at = size - 3; at >= 0; --at) {
-        if (text[at] == ')') return text[at + 2];
-    }
-    return 0;
+    auto const told = base::state_and_more({text, size > 0 ? static_cast<std::size_t>(size) : 0});
+    return told.empty() ? char{0} : told.front();
 }
 
 bool is_stopped(pid_t process) noexcept { return state_of(process) == 'T'; }
