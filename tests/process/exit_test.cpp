@@ -71,45 +71,46 @@ TEST_P(ends_while_it_signs, R15_as_programs_do) {
 
 enum class lasts { a_moment, for_ever };
 
-// In a child, of which only the status is seen.
-[[noreturn]] void end_in_a_compile(char const* library, lasts how_long) {
-    static constinit std::atomic<bool> is_compiled{false};
+// Begins a compile on another thread, for which `registered` is what the compiler wants done at exit(), and goes on when that is registered.
+template <class Compile>
+void begin_a_compile(char const* library, void (*registered)(), Compile compile) {
     ::alarm(60);
     void* const opened = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
     auto* const symbol = opened == nullptr ? nullptr : ::dlsym(opened, "register_late");
     if (symbol == nullptr) std::_Exit(2);
-    std::binary_semaphore begun{0};
-    std::thread{[&] {
+    static std::binary_semaphore begun{0};  // outlives this: the thread may still be in release()
+    std::thread{[=] {
         compile::compile_in_program one;
         one.runs_here();
         compile::keep_exit_functions(opened);
-        reinterpret_cast<void (*)(void (*)())>(symbol)([] { std::_Exit(is_compiled.load() ? 0 : 1); });
+        reinterpret_cast<void (*)(void (*)())>(symbol)(registered);
         begun.release();
-        while (!compile::is_program_ending()) std::this_thread::yield();
-        while (how_long == lasts::for_ever) ::pause();
-        is_compiled.store(true);
-        one.done();
+        compile(one);
     }}.detach();
     begun.acquire();
+}
+
+// In a child, of which only the status is seen.
+[[noreturn]] void end_in_a_compile(char const* library, lasts how_long) {
+    static constinit std::atomic<bool> is_compiled{false};
+    begin_a_compile(
+        library, [] { std::_Exit(is_compiled.load() ? 0 : 1); },
+        [=](compile::compile_in_program& one) {
+            while (!compile::is_program_ending()) std::this_thread::yield();
+            while (how_long == lasts::for_ever) ::pause();
+            is_compiled.store(true);
+            one.done();
+        });
     std::exit(3);
 }
 
 // A child of the one that compiles ends; the status is its.
 [[noreturn]] void end_a_child_of_a_compile(char const* library) {
-    ::alarm(60);
-    void* const opened = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    auto* const symbol = opened == nullptr ? nullptr : ::dlsym(opened, "register_late");
-    if (symbol == nullptr) std::_Exit(2);
-    std::binary_semaphore begun{0};
-    std::thread{[&] {
-        compile::compile_in_program one;
-        one.runs_here();
-        compile::keep_exit_functions(opened);
-        reinterpret_cast<void (*)(void (*)())>(symbol)([] { std::_Exit(1); });
-        begun.release();
-        for (;;) ::pause();
-    }}.detach();
-    begun.acquire();
+    begin_a_compile(
+        library, [] { std::_Exit(1); },
+        [](compile::compile_in_program&) {
+            for (;;) ::pause();
+        });
     auto const child = ::fork();
     if (child == 0) std::exit(3);
     int status = -1;
