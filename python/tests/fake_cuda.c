@@ -104,7 +104,7 @@ int cuMemsetD8Async(any to, unsigned char value, size_t n, any stream) { return 
 
 int cuLibraryLoadData(any* out, void const* image, void* o, void* v, unsigned n, void* lo, void* lv, unsigned ln) { return *out = 20, OK; }
 int cuLibraryUnload(any library) { return OK; }
-int cuLibraryGetKernel(any* out, any library, char const* name) { return *out = (any)strdup(name), OK; }
+int cuLibraryGetKernel(any* out, any library, char const* name) { return (*out = (any)strdup(name)) != 0 ? OK : OUT_OF_MEMORY; }
 int cuKernelGetFunction(any* out, any kernel) { return *out = kernel, OK; }
 int cuKernelGetName(char const** out, any kernel) { return *out = (char const*)kernel, OK; }
 int cuFuncLoad(any function) { return OK; }
