@@ -3,6 +3,7 @@
 // host's, kernels that do nothing. A kernel named k__488 has parameters of 4, 8 and 8 bytes. Streams it did not make are refused, but
 // for the default ones. What orders work is written to the file KILN_FAKE_CUDA_LOG names, a line each, and of each launch its first
 // argument. KILN_FAKE_CUDA_FREE is how many bytes a device has left; with KILN_FAKE_CUDA_BUSY nothing that was queued ever ends.
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +76,12 @@ int cuStreamDestroy_v2(any stream) { return gone[stream - first_stream] = 1, OK;
 static void idle(void) {
     while (getenv("KILN_FAKE_CUDA_BUSY") != NULL) usleep(1000);
 }
-int cuStreamSynchronize(any stream) { return idle(), known(stream) ? OK : INVALID_HANDLE; }
+void (*fake_cuda_waited)(long, long) = NULL;  // as no_memory(): told of everything from here on when a wait is over
+int cuStreamSynchronize(any stream) {
+    idle();
+    if (fake_cuda_waited != NULL) fake_cuda_waited(0, LONG_MAX);
+    return known(stream) ? OK : INVALID_HANDLE;
+}
 int cuStreamQuery(any stream) { return known(stream) ? OK : INVALID_HANDLE; }
 int cuStreamWaitEvent(any stream, any event, unsigned flags) { return note("wait", stream, event), known(stream) ? OK : INVALID_HANDLE; }
 

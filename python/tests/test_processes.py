@@ -252,3 +252,18 @@ for n in range({step}, int(count), {step}):  # the first in a compile is a text 
 """, timeout=500, LD_PRELOAD=no_memory).stdout.splitlines()
     wrong = [line for line in seen if not line.endswith((" 0", f" {127 << 8}"))]  # 127: as above
     assert len(seen) > 50 and not wrong, f"of {len(seen)}: what was refused, status: " + "; ".join(wrong)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is preloaded")
+def test_memory_may_run_out_once_a_gpu_has_answered(python: Run, no_memory: str, fake_driver: str) -> None:
+    """What the answer was read into is given back all the same."""
+    python(fake_driver + f"""import ctypes, os, kiln, numpy
+from kiln import spatial
+kiln.Unit('first', '')
+points = [spatial.points(numpy.arange(20000.0), numpy.arange(20000.0)) for _ in range(40)]
+refuse = ctypes.cast(ctypes.CDLL({no_memory!r}).no_memory, ctypes.c_void_p)
+ctypes.c_void_p.in_dll(ctypes.CDLL(None), 'fake_cuda_waited').value = refuse.value
+try: {JOIN}
+except (MemoryError, kiln.Error): os._exit(0)
+os._exit(1)
+""", LD_PRELOAD=no_memory)

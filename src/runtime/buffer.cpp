@@ -6,6 +6,7 @@
 #include "runtime/device_pool.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <new>
@@ -25,10 +26,11 @@ cuda::host_memory kind_of(residency where) noexcept {
     return where == residency::pinned ? cuda::host_memory::pinned : cuda::host_memory::pageable;
 }
 
-// Pinned pages for fences, reused for ever: pinning costs a hundred microseconds.
+// Pinned pages for fences, reused for ever: pinning costs a hundred microseconds. Each that is free holds the address of
+// the next, so that giving one back needs no memory.
 struct fence_slots {
     std::mutex mutex;
-    std::map<int, std::vector<std::byte*>> free;
+    std::map<int, std::byte*> free;  // the first of each device
 };
 fence_slots& slots() {
     static auto* const all = new fence_slots;
@@ -39,9 +41,9 @@ result<std::byte*> take_slot(int device) {
     {
         auto& all = slots();
         std::scoped_lock const lock{all.mutex};
-        if (auto& free = all.free[device]; !free.empty()) {
-            auto* const out = free.back();
-            free.pop_back();
+        if (auto& first = all.free[device]; first != nullptr) {
+            auto* const out = first;
+            std::memcpy(&first, out, sizeof first);
             return out;
         }
     }
@@ -143,13 +145,17 @@ fence::fence(fence&& other) noexcept
     : stream_{other.stream_},
       device_{other.device_},
       slots_{std::exchange(other.slots_, nullptr)},
-      used_{other.used_} {}
+      used_{other.used_},
+      is_awaited_{other.is_awaited_} {}
 
+// What copies may still be written to, because nobody waited for them, is nobody's any more.
 fence::~fence() {
-    if (slots_ == nullptr) return;
+    if (slots_ == nullptr || is_awaited_) return;
     auto& all = slots();
     std::scoped_lock const lock{all.mutex};
-    all.free[device_].push_back(slots_);
+    auto& first = all.free.find(device_)->second;  // since the slot was taken
+    std::memcpy(slots_, &first, sizeof first);
+    first = slots_;
 }
 
 result<std::size_t> fence::add_bytes(void const* on_device, std::size_t bytes) {
@@ -159,6 +165,7 @@ result<std::size_t> fence::add_bytes(void const* on_device, std::size_t bytes) {
     KILN_CHECK(cuda::note_transfer({transfer_direction::to_host, bytes, "fence", cuda::host_memory::pinned}));
     KILN_TRY(auto const where, cuda::context::of(device_));
     KILN_TRY(auto const scope, cuda::current_context::enter(*where));
+    is_awaited_ = true;
     KILN_CHECK(call<&driver_api::memcpy_dtoh_async>(where->api(), static_cast<void*>(slots_ + at), number_of(on_device),
                                                     bytes, stream_.get()));
     used_ = at + bytes;
@@ -169,7 +176,9 @@ result<void> fence::wait_sync() {
     KILN_CHECK(cuda::note_sync("fence"));
     KILN_TRY(auto const where, cuda::context::of(device_));
     KILN_TRY(auto const scope, cuda::current_context::enter(*where));
-    return call<&driver_api::stream_synchronize>(where->api(), stream_.get());
+    KILN_CHECK(call<&driver_api::stream_synchronize>(where->api(), stream_.get()));
+    is_awaited_ = false;
+    return {};
 }
 
 }  // namespace kiln

@@ -224,6 +224,7 @@ private:
     int device_;
     std::byte* slots_;  // pinned, from a list of free ones
     std::size_t used_ = 0;
+    bool is_awaited_ = false;  // copies that were queued
 };
 
 }  // namespace kiln
