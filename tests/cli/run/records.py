@@ -280,8 +280,18 @@ def capsules():
     done = under("sh", "-c", 'cat "$TRITON_CACHE_DIR/x/__grp__k.json" >&2; exec "$0" "$@"', *words,
                  options=("--capsule", capsule, "--key", SCRATCH / "k.pem.pub", "--jit=forbid"), **elsewhere)
     check(not json.loads(done.stdout)["loaded"] and "1 compiles answered" in done.stderr, "answered from the capsule", done.stdout, done.stderr)
-    place = re.search(r'"k": "([^"]*)/x/k.cubin"', done.stderr).group(1)
+    place = re.search(r'"k": ?"([^"]*)/x/k.cubin"', done.stderr).group(1)
     check(place.startswith(str(SCRATCH / "container")) and place.endswith("caches/triton"), "Triton's list names the new place", place)
+    # However the record is named, and wherever it was carried since it was written.
+    (SCRATCH / "brought").mkdir()
+    for name in ("rec.json", "rec.json.requests", "rec.json.caches"):
+        (shutil.copy if name == "rec.json" else shutil.copytree)(SCRATCH / name, SCRATCH / "brought" / name)
+    for named in ("rec.json", "../" + SCRATCH.name + "/rec.json", "brought/rec.json", SCRATCH / "brought/rec.json"):
+        run("capsule", "build", "-o", SCRATCH / "named.capsule", named)
+        run("capsule", "unpack", SCRATCH / "named.capsule", SCRATCH / "named")
+        listed = json.loads((SCRATCH / "named/caches/triton/x/__grp__k.json").read_text())
+        check(listed == {"child_paths": {"k": f"{SCRATCH}/named/caches/triton/x/k.cubin"}}, f"Triton's list of a record that is named '{named}'", listed)
+        shutil.rmtree(SCRATCH / "named")
     done = under("sh", "-c", 'echo "$TRITON_CACHE_DIR"', options=("--capsule", capsule, "--key", SCRATCH / "k.pem.pub"), TRITON_CACHE_DIR="/mine", **elsewhere)
     check(done.stdout == "/mine\n", "what the user set stays", done.stdout)
     bad = bytearray(capsule.read_bytes())
