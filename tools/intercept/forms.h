@@ -16,6 +16,7 @@
 struct joints {
     uint64_t slots;     // in the bridge: where its jumps lead,
     size_t count;       // so many
+    uint64_t first;     // in the bridge: the first jump
     uint64_t note;      // in the copy: the real path
     uint64_t at_exit;   // in the copy: where its library's calls of __cxa_atexit() go,
     uint64_t finalize;  // and those of __cxa_finalize()
@@ -93,6 +94,7 @@ static int fill_slots(struct joints* j, struct image* bridge, struct image const
         first = bridge->symbols[n].st_value < first ? bridge->symbols[n].st_value : first;
         ++j->count;
     }
+    j->first = first;
     j->slots = place_of(bridge, SLOTS_MARK);
     uint64_t* const slot = j->slots ? at_address(bridge, j->slots) : 0;
     if (!holds(bridge, slot, j->count * sizeof *slot)) return 0;

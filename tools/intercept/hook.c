@@ -25,6 +25,9 @@
 //
 // A file is in use through a stand-in or as it is, never both: what one makes the other cannot read. stand_in_for() decides that.
 //
+// Who opens a library in a namespace of its own is not served. The loader does not say for which namespace it searches a bare name, so
+// that it may be given a bridge for one: there the bridge needs the real library, and leads there. See lead_elsewhere().
+//
 // Whatever is not as expected (an unknown soname, an export the stand-in lacks, no place to write) leaves the library alone, and
 // a line in the log of the run says so.
 #define _GNU_SOURCE
@@ -73,6 +76,7 @@ __attribute__((constructor)) static void keep_settings(int count, char** words, 
 struct known {
     struct stat about;     // the file, as it was when the copy was made
     char real[MOST_PATH];  // where it is, from the root
+    char beside[MOST_PATH + 2];  // the same, by a name that no bridge has
     char copy[MOST_PATH];  // empty: there is no stand-in
     char soname[NEEDED_ROOM];
     char id[20];
@@ -99,6 +103,8 @@ static char bridge_path[2 * MOST_NAME];  // that was given to the loader last,
 static struct stat bridge_file;          // which is this one,
 static char asked[2 * MOST_NAME];        // for this name
 static int lent = -1;                    // a descriptor that the loader opens a bridge by
+static struct known* away;           // its bridge in another namespace leads nowhere yet,
+static struct link_map* away_front;  // which is this one
 static struct known* out_of_place;       // its bridge is not found by the real file for the moment
 static int is_answered;                  // the loader was given something else for it
 static char const* why_left;             // the file that was asked for last, if it was
@@ -488,6 +494,34 @@ static void bridge_is_open(struct known* k, struct link_map* map) {
     if (k->standin) connect(k);
 }
 
+// In another namespace: what it needs is the real library, which the loader opens there next.
+static void lead_elsewhere(struct known* k, struct link_map* map, Elf64_Dyn* needed) {
+    Elf64_Dyn* at;
+    char const* const strings = table_of(map, DT_STRTAB, &at);
+    char const* const file = last_slash(k->real) + 1;
+    size_t const folder = (size_t)(file - k->real);
+    memcpy(k->beside, k->real, folder);
+    if (!join(k->beside + folder, sizeof k->beside - folder, "./", file, (char*)0)) return;
+    name_front(k, map);
+    needed->d_un.d_val = (uint64_t)k->beside - (uint64_t)strings;
+    away = k;
+    away_front = map;
+}
+
+// Nothing of ours is there, nor told when it is opened and closed.
+static void connect_elsewhere(struct link_map const* map) {
+    struct image front, real;
+    uint64_t* const slot = (uint64_t*)(away_front->l_addr + away->joints.slots);
+    for (size_t n = 0; n < away->joints.count; ++n) slot[n] = 0;
+    if (!look_at_loaded(&front, away_front) || !look_at_loaded(&real, map)) return;
+    for (size_t n = 0; n < front.count; ++n) {
+        char const* const name = exported(&front, n);
+        Elf64_Sym const* const found = name ? find_function(&real, name) : 0;
+        uint64_t const at = first_jump + (front.symbols[n].st_value - away->joints.first) / jump_bytes;
+        if (found && at < away->joints.count) slot[at] = map->l_addr + found->st_value;
+    }
+}
+
 static void standin_is_open(struct known* k, struct link_map* map) {
     if (!starts_with((char*)map->l_addr + k->joints.note, REAL_PATH_MARK)) return;
     k->standin = map;
@@ -552,7 +586,12 @@ unsigned la_objopen(struct link_map* map, Lmid_t space, uintptr_t* cookie) {
     take_back_lent();
     put_back();
     Elf64_Dyn* at;
-    struct known* k = space == LM_ID_BASE ? find_by_id(text_of(map, DT_NEEDED, &at)) : 0;
+    struct known* k = find_by_id(text_of(map, DT_NEEDED, &at));
+    if (k && space != LM_ID_BASE) {
+        *cookie = is_elsewhere;
+        lead_elsewhere(k, map, at);
+        return 0;
+    }
     if (k) {
         *cookie = cookie_of(k, is_bridge);
         bridge_is_open(k, map);
@@ -563,6 +602,10 @@ unsigned la_objopen(struct link_map* map, Lmid_t space, uintptr_t* cookie) {
         return 0;
     }
     if (space != LM_ID_BASE) *cookie = is_elsewhere;
+    if (away && space != LM_ID_BASE && is_same(map->l_name, away->beside)) {
+        connect_elsewhere(map);
+        away = 0;
+    }
     char const* const soname = text_of(map, DT_SONAME, &at);
     int const is_compiler = soname && is_ours(soname);
     if (!is_own_spelling(map->l_name, slash)) left_alone(map, space, cookie, is_compiler ? soname : 0);

@@ -80,6 +80,18 @@ static size_t symbol_count(struct link_map const* map) {
     return table ? table[1] : count_by_gnu_hash(&all_memory, table_of(map, DT_GNU_HASH, &at));
 }
 
+// One that is loaded, as what is mapped; the loader has looked at it.
+static int look_at_loaded(struct image* i, struct link_map const* map) {
+    Elf64_Dyn* at;
+    memset(i, 0, sizeof *i);
+    i->size = i->string_bytes = SIZE_MAX;
+    i->symbols = table_of(map, DT_SYMTAB, &at);
+    i->strings = table_of(map, DT_STRTAB, &at);
+    i->gnu_hash = table_of(map, DT_GNU_HASH, &at);
+    i->count = symbol_count(map);
+    return i->symbols && i->strings && i->count;
+}
+
 // A function that it imports, and who is to answer instead.
 struct instead {
     char const* name;

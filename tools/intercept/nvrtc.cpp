@@ -286,10 +286,13 @@ KILN_API int nvrtcSetFlowCallback(void* handle, int (*callback)(void*, void*), v
     return with([&] {
         auto* const p = handles().find(handle);
         if (p == nullptr) return foreign("nvrtcSetFlowCallback", handle, callback, payload);
-        if (p->real != nullptr || p->failure || callback == nullptr)
-            return real_call("nvrtcSetFlowCallback", p->as_real(), callback, payload);
+        bool const is_real = p->real != nullptr || p->failure;
+        if (callback == nullptr) return real_call("nvrtcSetFlowCallback", p->as_real(), callback, payload);
+        if (is_real) (void)p->as_real();
         p->watcher = {callback, payload};
-        return int{nvrtc_success};
+        if (!is_real) return int{nvrtc_success};
+        auto const heard = p->relay();
+        return real_call("nvrtcSetFlowCallback", p->real, heard.function, heard.payload);
     });
 }
 

@@ -137,11 +137,12 @@ result<std::size_t> add_files(store::bundle_writer& writer, fs::path const& fold
         if (!at->is_regular_file() || at->is_symlink() || is_left_out(at->path())) continue;
         KILN_TRY(auto data, base::read_file(at->path(), largest_file));
         if (!data) continue;
-        if (intercept::names_its_place(at->path())) {
-            auto const text = intercept::with_mark(std::string{base::as_text(*data)}, folder.native());
+        auto const name = at->path().lexically_relative(folder);
+        if (intercept::names_its_place(name)) {
+            auto const text = intercept::with_mark(std::string{base::as_text(*data)}, name);
             data->assign(base::as_bytes(text).begin(), base::as_bytes(text).end());
         }
-        KILN_CHECK(writer.add(file_entry(at->path().lexically_relative(folder).generic_string(), *std::move(data))));
+        KILN_CHECK(writer.add(file_entry(name.generic_string(), *std::move(data))));
         ++count;
     }
     if (failed) return io_error(folder.native(), failed.value());

@@ -52,6 +52,7 @@ int run(replay_arguments const& a) {
             complain("--complete is for bundles, and records of 'kiln run' give none");
             return misused;
         }
+        if (!a.bundle.empty()) check_apart({a.bundle}, a.profiles).value();
         return replay_foreign(
             {.records = a.profiles, .archs = a.archs, .output = a.bundle, .jobs = a.jobs, .as_json = a.as_json});
     }

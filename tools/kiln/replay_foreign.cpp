@@ -79,6 +79,11 @@ std::string soname_of(fs::path const& file) {
 
 request request_for(foreign_job const& job, std::string const& arch) {
     request out{.job = job, .name = intercept::name_for_people(job.program), .target = arch, .why = {}, .at = {}};
+    // None that is like this was recorded, but a record may come from anybody: files would be written.
+    if (auto const option = intercept::unkeepable_option(job.call.options); !option.empty()) {
+        out.why = fmt::format("'{}': an answer to that is not kept", option);
+        return out;
+    }
     if (arch.empty()) {
         out.target = intercept::target_in(job.call.options);
         out.state.clear();
@@ -146,6 +151,14 @@ public:
         auto const compiler = compilers_.find(r.job.toolchain);
         if (compiler == compilers_.end()) return;
         r.job.library = compiler->second;
+        // Of the machine that it was recorded on, perhaps. Where the answer does not tell it, it decides nothing but which file a
+        // relative name means, and every file that was looked for is part of the key.
+        std::error_code gone;
+        if (!fs::is_directory(r.job.directory, gone)) {
+            r.why = fmt::format("what is made tells its working directory, which is not here: {}", r.job.directory);
+            if (intercept::tells_directory(options)) return;
+            r.job.directory = fs::current_path(gone).native();
+        }
         r.job.seen_from = intercept::viewpoint::of_this_thread(r.job.directory.c_str());
         for (auto const& call : calls) {
             if (make_by(r, call)) return;

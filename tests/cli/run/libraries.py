@@ -59,6 +59,11 @@ int main(int count, char** v) {
     check(done.stdout.startswith(str(NVRTC) + " "), "the library has its own name", done.stdout)
     done = under(opener, "m", NVRTC, node, options=("-v",))
     check("answered" not in done.stderr.replace("0 compiles answered", ""), "a namespace of its own is left alone", done.stderr)
+    # By a name that is searched for, too; the loader does not say for whom.
+    want = bare(opener, "m", node, node)
+    for state in ("cold", "warm"):
+        done = under(opener, "m", node, node, options=("-v",))
+        check(done.stdout == want.stdout and "in a namespace of its own" in done.stderr, f"a namespace of its own, by a bare name, {state}", done, want)
 
 
 @test

@@ -123,6 +123,9 @@ for text, options in ((b"#include <v.h>\n__global__ void plain(int* a) { *a = V;
     for named, arch in ((NVRTC, "sm_87"), (NVRTC.resolve(), "sm_89")):
         made = data("replay", record, "--arch", arch, status=3, KILN_CUDA_PATH=SCRATCH / "no-toolkit", KILN_NVRTC=named, **mine)
         check({r["state"] for r in made["requests"]} == {"made", "not allowed"}, f"KILN_NVRTC={named}", made)
+    # What is recorded is not written over.
+    done = run("replay", record, "--arch", "sm_80", "-o", record, status=1, **mine)
+    check("one of the inputs" in done.stderr and json.loads(record.read_text())["requests"], "a record is no place for its replay", done.stderr)
     # On the other GPU the program finds it, also in a capsule of what was made.
     run("capsule", "build", "-o", SCRATCH / "others.capsule", SCRATCH / "others.json", **mine)
     done = under(*words, "-arch=sm_80", include, options=("-v", "--capsule", SCRATCH / "others.capsule", "--unsigned"), KILN_CACHE_DIR=SCRATCH / "replay.other")
@@ -134,6 +137,20 @@ for text, options in ((b"#include <v.h>\n__global__ void plain(int* a) { *a = V;
         shutil.move(SCRATCH / name, SCRATCH / "carried" / name)
     moved = data("replay", SCRATCH / "carried/replay.json", "--arch", "sm_80", status=3, **mine)
     check(len(moved["requests"]) == 3, "a record that was moved", moved)
+    # Nobody has the folder here that the program was in: it is in the answer where that tells it, and otherwise decides nothing.
+    (SCRATCH / "left").mkdir()
+    for number, options in ((771, ()), (772, ("-lineinfo",))):
+        run("run", "--record", SCRATCH / "left.json", "--", PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % number, "-arch=sm_90", *options, cwd=SCRATCH / "left", **mine)
+    (SCRATCH / "left").rmdir()
+    made = data("replay", SCRATCH / "left.json", "--arch", "sm_80", status=3, **mine)
+    check(sorted((r["state"], "working directory" in r["why"]) for r in made["requests"]) == [("failed", True), ("made", False)], "a working directory that is gone", made)
+    # Nor does it do what no answer can be kept of: files would be written.
+    written, harmless = f"-time={SCRATCH}/written", "-D" + "X" * (len(f"-time={SCRATCH}/written") - 2)
+    run("run", "--record", SCRATCH / "theirs.json", "--", PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 773, "-arch=sm_90", harmless, **mine)
+    for file in (SCRATCH / "theirs.json.requests").iterdir():
+        file.write_bytes(file.read_bytes().replace(harmless.encode(), written.encode()))
+    made = data("replay", SCRATCH / "theirs.json", "--arch", "sm_80", status=1, **mine)
+    check([r["state"] for r in made["requests"]] == ["not allowed"] and not (SCRATCH / "written").exists(), "an option that writes a file", made)
     run("capsule", "build", "-o", SCRATCH / "carried.capsule", SCRATCH / "carried/replay.json", **mine)
     # A library that a record names is somebody's code: only compilers that are found here are run.
     compiler = shutil.which("cc")
@@ -280,8 +297,18 @@ def capsules():
     done = under("sh", "-c", 'cat "$TRITON_CACHE_DIR/x/__grp__k.json" >&2; exec "$0" "$@"', *words,
                  options=("--capsule", capsule, "--key", SCRATCH / "k.pem.pub", "--jit=forbid"), **elsewhere)
     check(not json.loads(done.stdout)["loaded"] and "1 compiles answered" in done.stderr, "answered from the capsule", done.stdout, done.stderr)
-    place = re.search(r'"k": "([^"]*)/x/k.cubin"', done.stderr).group(1)
+    place = re.search(r'"k": ?"([^"]*)/x/k.cubin"', done.stderr).group(1)
     check(place.startswith(str(SCRATCH / "container")) and place.endswith("caches/triton"), "Triton's list names the new place", place)
+    # However the record is named, and wherever it was carried since it was written.
+    (SCRATCH / "brought").mkdir()
+    for name in ("rec.json", "rec.json.requests", "rec.json.caches"):
+        (shutil.copy if name == "rec.json" else shutil.copytree)(SCRATCH / name, SCRATCH / "brought" / name)
+    for named in ("rec.json", "../" + SCRATCH.name + "/rec.json", "brought/rec.json", SCRATCH / "brought/rec.json"):
+        run("capsule", "build", "-o", SCRATCH / "named.capsule", named)
+        run("capsule", "unpack", SCRATCH / "named.capsule", SCRATCH / "named")
+        listed = json.loads((SCRATCH / "named/caches/triton/x/__grp__k.json").read_text())
+        check(listed == {"child_paths": {"k": f"{SCRATCH}/named/caches/triton/x/k.cubin"}}, f"Triton's list of a record that is named '{named}'", listed)
+        shutil.rmtree(SCRATCH / "named")
     done = under("sh", "-c", 'echo "$TRITON_CACHE_DIR"', options=("--capsule", capsule, "--key", SCRATCH / "k.pem.pub"), TRITON_CACHE_DIR="/mine", **elsewhere)
     check(done.stdout == "/mine\n", "what the user set stays", done.stdout)
     bad = bytearray(capsule.read_bytes())

@@ -124,6 +124,26 @@ def callbacks_of_the_program():
                 under(*words, "")
 
 
+@test
+def a_callback_after_a_compile_that_failed():
+    """The next compile asks it, also where the first was made in the program with its folders out of sight."""
+    write("late.py", r'''
+import ctypes as C, sys
+n = C.CDLL(sys.argv[1]); z = C.c_size_t()
+if not hasattr(n, "nvrtcSetFlowCallback"): sys.exit(0)
+cancel = C.CFUNCTYPE(C.c_int, C.c_void_p, C.c_void_p)(lambda a, b: 1)
+def words(*w): return len(w), (C.c_char_p * len(w))(*w)
+for name, folder in ((sys.argv[2].encode() + b"/late.cu", b"-I/usr/include"), (b"late.cu", b"-I" + sys.argv[2].encode()), (None, b"-DNONE")):
+    p = C.c_void_p(); n.nvrtcCreateProgram(C.byref(p), b"__global__ void late() { MISSING; }", name, 0, None, None)
+    print(n.nvrtcCompileProgram(p, *words(b"-arch=sm_90", folder)), n.nvrtcSetFlowCallback(p, cancel, None), n.nvrtcCompileProgram(p, *words(b"-arch=sm_90", folder, b"-DMISSING")))
+''')
+    words = [PYTHON, SCRATCH / "late.py", NVRTC, SCRATCH]
+    want = bare(*words).stdout
+    for settings in ({}, {"KILN_WORKERS": "0"}):
+        done = under(*words, **settings)
+        check(done.stdout == want, "a callback that came late is asked", settings, done, want)
+
+
 # A watcher that leaves a compile for good, and everybody who compiles after it.
 LEAVING = r"""
 #include <csetjmp>
