@@ -141,6 +141,8 @@ private:
     };
 
     void look(inquiry_ptr const& q);
+    // Without a question: it failed a check, or was not there a moment ago.
+    [[nodiscard]] bool is_known_missing(digest const& name) const;
     void send_looks();
     void received(inquiry_ptr const& q, got g);
     [[nodiscard]] wanted wanted_by(inquiry const& q) const;
@@ -161,6 +163,8 @@ private:
     void everybody_is_late();
     void failed(failure const& why);
     void answered(inquiry const& q);
+    // It said something to a question.
+    void is_there(breaker::pace how);
     void rename(inquiry& q);
     // Since it was last asked: who was sent away is let in, if at all, with another token.
     [[nodiscard]] bool has_another_token();
