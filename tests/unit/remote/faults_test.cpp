@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults of servers, by the names of docs/faults.md: each is a miss within its budget, counted, and nothing of it is used.
+#include "base/exit_gate.hpp"
 #include "remote/curl.hpp"
 #include "store/maintenance.hpp"
 #include "store/store.hpp"
@@ -12,8 +13,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <future>
+#include <link.h>
 #include <mutex>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -552,6 +555,40 @@ TEST(remote_fork, R15_a_child_has_no_part_in_a_connection_over_http) {
     int status = -1;
     ::waitpid(child, &status, 0);
     EXPECT_EQ(status, 0) << "it has its parent's connection to the server";
+}
+
+// As in a plugin's constructor: it has a lock of the loader's, for which whoever loads libcurl waits, and fork() waits for him.
+[[noreturn]] void fork_with_the_loaders_lock_while_libcurl_is_loaded() {
+    ::alarm(30);
+    std::thread loads{[] {
+        std::this_thread::sleep_for(milliseconds{100});
+        base::library_use const inside;
+        (void)load_curl();
+    }};
+    ::dl_iterate_phdr(
+        [](::dl_phdr_info*, std::size_t, void*) {
+            std::this_thread::sleep_for(milliseconds{300});
+            auto const child = ::fork();
+            if (child == 0) ::_exit(0);
+            (void)::waitpid(child, nullptr, 0);
+            return 1;
+        },
+        nullptr);
+    loads.join();
+    ::_exit(0);
+}
+
+TEST(remote_fork, R15_who_forks_with_a_lock_of_the_loaders_and_who_loads_libcurl_do_not_wait_for_each_other) {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "ThreadSanitizer ends a child that starts threads after a fork with threads";
+#endif
+    if (::dlopen("libcurl.so.4", RTLD_NOW | RTLD_NOLOAD) != nullptr) GTEST_SKIP() << "it is loaded already";
+    auto const fresh = ::fork();
+    ASSERT_GE(fresh, 0);
+    if (fresh == 0) fork_with_the_loaders_lock_while_libcurl_is_loaded();
+    int status = -1;
+    EXPECT_EQ(::waitpid(fresh, &status, 0), fresh);
+    EXPECT_EQ(status, 0);
 }
 
 TEST_F(remote_faults, a_kept_connection_that_died_is_tried_once_more) {
