@@ -32,7 +32,6 @@ client::client(client_parts of)
     : of_{of},
       budgets_{of.rules.options.patience, of.rules.options.timeout},
       keeper_is_known_{of.rules.options.leases != leasing::elsewhere},
-      token_stamp_{token_source{secret_file(of.rules.options)}.stamp()},
       random_{std::random_device{}()} {
     of_.bytes.on_connected = [this] { budgets_.connected(base::clock::now()); };
 }
@@ -50,6 +49,7 @@ void client::rename(inquiry& q) {
 }
 
 void client::ask(store::question const& what, store::answered then) {
+    note_token();
     auto q = std::make_shared<inquiry>();
     q->what = what;
     q->then = std::move(then);
@@ -333,6 +333,10 @@ void client::count_late(inquiry& q) {
     auto const first = q.what.repeats ? under_way_.find(q.name) : under_way_.end();
     auto& of = first != under_way_.end() ? *first->second : q;
     if (!std::exchange(of.is_counted_late, true)) of_.counts.add("late");
+}
+
+void client::note_token() {
+    if (!token_stamp_) token_stamp_ = token_source{secret_file(of_.rules.options)}.stamp();
 }
 
 bool client::has_another_token() {

@@ -4,6 +4,7 @@
 #include "remote/curl.hpp"
 #include "store/maintenance.hpp"
 #include "store/store.hpp"
+#include "support/faulty_calls.hpp"
 #include "support/remote_tiers.hpp"
 #include "support/store_entries.hpp"
 #include "support/told_redis.hpp"
@@ -240,6 +241,44 @@ TEST(remote_without_server, R1_a_certificate_that_is_never_read_holds_up_neither
     auto ended = std::async(std::launch::async, [last = std::move(t)]() mutable { last.reset(); });
     EXPECT_EQ(ended.wait_for(std::chrono::seconds{10}), std::future_status::ready);
     base::file_descriptor const written{::open(ca.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC)};  // it goes on, and ends
+}
+
+TEST(remote_without_server, R11_credentials_on_a_disk_that_hangs_hold_up_neither_who_asks_nor_who_forks) {
+    if (!load_curl()) GTEST_SKIP() << "libcurl is not here";
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "ThreadSanitizer ends a child with threads of its parent";
+#endif
+    auto const scratch = base::temporary_directory::make("kiln-remote").value();
+    auto const file = (scratch.path() / "credentials").native();
+    base::replace_file(file, base::as_bytes("[default]\naws_access_key_id = a\naws_secret_access_key = b\n")).value();
+    std::promise<void> comes_back;
+    auto const until = comes_back.get_future().share();
+    std::atomic<bool> hangs{false};
+    test::faulty_calls calls;
+    calls.hook = [&](test::call which, char const* path, int) {
+        if (which != test::call::open || path != file) return;
+        hangs = true;
+        until.wait();
+    };
+    auto t = fault_tier("s3://bucket/k", fmt::format("trust=server endpoint=http://127.0.0.1:{} credentials-file={}",
+                                                     test::free_port(), file));
+    auto asked =
+        std::async(std::launch::async, [&] { t->ask(question_of(*entry_of(1)), [](store::answer const&) {}); });
+    EXPECT_TRUE(comes_true([&] { return hangs.load(); }));
+    EXPECT_EQ(asked.wait_for(std::chrono::seconds{5}), std::future_status::ready) << "who asks does not wait for it";
+    auto forked = std::async(std::launch::async, [] {
+        auto const child = ::fork();
+        if (child == 0) ::_exit(0);
+        (void)::waitpid(child, nullptr, 0);
+    });
+    EXPECT_EQ(forked.wait_for(std::chrono::seconds{10}), std::future_status::ready);
+    auto is_told = std::async(
+        std::launch::async, [&] { return comes_true([&] { return t->is_held_up(store::urgency::somebody_waits); }); });
+    EXPECT_EQ(is_told.wait_for(std::chrono::seconds{15}), std::future_status::ready);
+    comes_back.set_value();
+    asked.get();
+    EXPECT_TRUE(is_told.get());
+    t.reset();
 }
 
 TEST_F(remote_faults, R1_patience_is_kept_and_the_answer_still_comes) {
