@@ -17,7 +17,7 @@ using shared_result = result<std::shared_ptr<T const>>;
 // Runs `make` under the lock unless there is an answer already.
 template <class Once, class Make>
 auto remember(Once& once, Make&& make) {
-    std::scoped_lock const lock{once.mutex};
+    std::scoped_lock const lock{once.mutex.get()};
     if (!once.answer) once.answer.emplace(make());
     return *once.answer;
 }
@@ -25,7 +25,7 @@ auto remember(Once& once, Make&& make) {
 // The same for a file that may be mended and tried again.
 template <class Once, class Make>
 auto remember_success(Once& once, Make&& make) {
-    std::scoped_lock const lock{once.mutex};
+    std::scoped_lock const lock{once.mutex.get()};
     if (!once.answer || !*once.answer) once.answer.emplace(make());
     return *once.answer;
 }
@@ -115,7 +115,7 @@ loader::once<T>& loader::at(std::map<std::filesystem::path, once<T>>& files, std
 
 shared_result<context> loader::context_of(int ordinal) {
     KILN_TRY(auto api, started_driver());
-    std::scoped_lock const lock{contexts_mutex_};
+    std::scoped_lock const lock{contexts_mutex_.get()};
     if (auto const known = contexts_.find(ordinal); known != contexts_.end()) return known->second;
     KILN_TRY(auto made, context::make(std::move(api), ordinal));
     contexts_.emplace(ordinal, made);

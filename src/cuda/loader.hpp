@@ -5,6 +5,7 @@
 // a library. Safe from any thread: those who need the same library wait for one load.
 #pragma once
 
+#include "base/fork_guard.hpp"
 #include "cuda/context.hpp"
 #include "cuda/driver_api.hpp"
 #include "cuda/nvjitlink_api.hpp"
@@ -38,9 +39,12 @@ public:
     void note_exit() noexcept;
 
 private:
+    // Held while a library is loaded or a driver starts, however long that takes: fork() does not wait for it, and a child has another.
+    using of_each_process = base::per_process<std::mutex>;
+    static std::unique_ptr<std::mutex> make_mutex() { return std::make_unique<std::mutex>(); }
     template <class T>
     struct once {
-        std::mutex mutex;
+        of_each_process mutex{&make_mutex};
         std::optional<result<std::shared_ptr<T const>>> answer;
     };
 
@@ -51,10 +55,10 @@ private:
     once<driver_api> driver_;
     once<driver_api> started_;
     std::atomic<driver_state*> ending_{nullptr};
-    std::mutex files_mutex_;
+    base::forkable_mutex files_mutex_;
     std::map<std::filesystem::path, once<nvrtc_api>> nvrtc_files_;
     std::map<std::filesystem::path, once<nvjitlink_api>> nvjitlink_files_;
-    std::mutex contexts_mutex_;
+    of_each_process contexts_mutex_{&make_mutex};
     std::map<int, std::shared_ptr<context const>> contexts_;
 };
 

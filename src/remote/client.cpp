@@ -32,7 +32,6 @@ client::client(client_parts of)
     : of_{of},
       budgets_{of.rules.options.patience, of.rules.options.timeout},
       keeper_is_known_{of.rules.options.leases != leasing::elsewhere},
-      token_stamp_{token_source{secret_file(of.rules.options)}.stamp()},
       random_{std::random_device{}()} {
     of_.bytes.on_connected = [this] { budgets_.connected(base::clock::now()); };
 }
@@ -50,6 +49,7 @@ void client::rename(inquiry& q) {
 }
 
 void client::ask(store::question const& what, store::answered then) {
+    note_token();
     auto q = std::make_shared<inquiry>();
     q->what = what;
     q->then = std::move(then);
@@ -57,11 +57,11 @@ void client::ask(store::question const& what, store::answered then) {
     q->asked = base::clock::now();
     if (!what.repeats) of_.counts.add("asked");
     if (what.nth >= slots || (what.nth > 0 && !what.request)) return finish(q, {});
-    // Who has nothing else is not told by the background: he tries himself when it is time.
-    bool const tries = what.how == store::urgency::nothing_else_will_do && may_try_now();
+    rename(*q);
+    // Who has nothing else is not told by the background: he tries himself when it is time, unless his answer is known without it.
+    bool const tries = what.how == store::urgency::nothing_else_will_do && !is_known_missing(q->name) && may_try_now();
     if (of_.guard.is_open() && !tries)
         return finish(q, {.hit = {}, .why = miss::disabled, .detail = "the server does not answer"});
-    rename(*q);
     watch_budget(q);
     if (q->at != stage::done) look(q);
 }
@@ -108,12 +108,16 @@ void client::be_late(inquiry_ptr const& q, std::string_view why) {
     then({.hit = {}, .why = q->why, .late = why, .is_last = false});
 }
 
+bool client::is_known_missing(digest const& name) const {
+    if (bad_.contains(name)) return true;
+    auto const gone = absent_.find(name);
+    return gone != absent_.end() && base::clock::now() < gone->second;
+}
+
 void client::look(inquiry_ptr const& q) {
     if (q->at != stage::looking_again) {
         q->at = stage::looking;
-        if (auto const bad = bad_.find(q->name); bad != bad_.end()) return missed(q);
-        auto const gone = absent_.find(q->name);
-        if (gone != absent_.end() && base::clock::now() < gone->second) return missed(q);
+        if (is_known_missing(q->name)) return missed(q);
         auto const [first, is_first] = under_way_.emplace(q->name, q);
         if (!is_first) return first->second->followers.push_back(q);
     }
@@ -146,7 +150,11 @@ void client::answered(inquiry const& q) {
     bool const in_time = budgets_.is_in_time(q.what, took);
     budgets_.answered(took);
     of_.counts.add(answer_time_counter(took));
-    if (!of_.guard.answered(in_time ? breaker::pace::in_time : breaker::pace::too_late)) return;
+    is_there(in_time ? breaker::pace::in_time : breaker::pace::too_late);
+}
+
+void client::is_there(breaker::pace how) {
+    if (!of_.guard.answered(how)) return;
     told_.clear();
     of_.events.emit({.kind = event_kind::note, .reason = "fleet-back", .detail = of_.rules.options.at.text()});
 }
@@ -211,8 +219,9 @@ void client::check_aside(inquiry_ptr const& q, base::bytes packet) {
 void client::received(inquiry_ptr const& q, got g) {
     if (auto const at = under_way_.find(q->name); at != under_way_.end() && at->second == q) under_way_.erase(at);
     if (q->at == stage::done && q->followers.empty()) {
+        // Too late for whoever asked; but it answers, and he may have been the one who tries it.
         if (g.state == presence::failed) failed(g.why);
-        else of_.guard.heard();
+        else is_there(breaker::pace::too_late);
         return;
     }
     switch (g.state) {
@@ -326,6 +335,10 @@ void client::count_late(inquiry& q) {
     if (!std::exchange(of.is_counted_late, true)) of_.counts.add("late");
 }
 
+void client::note_token() {
+    if (!token_stamp_) token_stamp_ = token_source{secret_file(of_.rules.options)}.stamp();
+}
+
 bool client::has_another_token() {
     auto const now = base::clock::now();
     if (now - token_looked_at_ < token_is_looked_at) return false;
@@ -357,9 +370,7 @@ void client::try_again() {
             (void)of_.guard.failed(why);
             return;
         }
-        if (!of_.guard.answered()) return;
-        told_.clear();
-        of_.events.emit({.kind = event_kind::note, .reason = "fleet-back", .detail = of_.rules.options.at.text()});
+        is_there(breaker::pace::in_time);
     });
 }
 

@@ -141,6 +141,8 @@ private:
     };
 
     void look(inquiry_ptr const& q);
+    // Without a question: it failed a check, or was not there a moment ago.
+    [[nodiscard]] bool is_known_missing(digest const& name) const;
     void send_looks();
     void received(inquiry_ptr const& q, got g);
     [[nodiscard]] wanted wanted_by(inquiry const& q) const;
@@ -161,7 +163,11 @@ private:
     void everybody_is_late();
     void failed(failure const& why);
     void answered(inquiry const& q);
+    // It said something to a question.
+    void is_there(breaker::pace how);
     void rename(inquiry& q);
+    // Before it is read for the first time. Not where this is made: the file may lie on a disk that hangs, and no caller is to wait for it.
+    void note_token();
     // Since it was last asked: who was sent away is let in, if at all, with another token.
     [[nodiscard]] bool has_another_token();
     // It does not let us in, and nothing has changed since.
@@ -252,7 +258,7 @@ private:
     std::map<digest, miss> bad_;                 // names that held what failed a check
     base::time_point writing_rests_until_{};
     bool writing_denied_ = false;
-    std::uint64_t token_stamp_ = 0;
+    std::optional<std::uint64_t> token_stamp_{};
     base::time_point token_looked_at_{};
     std::set<std::string> told_;  // kinds of faults that were events already, since the last answer
     std::minstd_rand random_;

@@ -439,7 +439,10 @@ void client::cannot_publish(digest const& request, std::string_view why) {
 }
 
 void client::end_all() {
-    while (!claims_.empty()) (void)end_lease(claims_.begin()->first);
+    while (!claims_.empty()) {
+        auto const request = claims_.begin()->first;  // a copy: it goes with the claim
+        (void)end_lease(request);
+    }
 }
 
 }  // namespace kiln::remote

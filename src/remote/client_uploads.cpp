@@ -21,6 +21,7 @@ struct client::upload {
 };
 
 void client::put(parcel what, std::function<void(result<store::put_outcome>)> then) {
+    note_token();
     auto u = std::make_shared<upload>();
     u->what = std::move(what);
     u->then = std::move(then);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <dlfcn.h>
+#include <mutex>
 #include <optional>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -85,15 +86,22 @@ int close_socket(void*, int fd) noexcept {
 
 }  // namespace
 
+// No mutex that fork() waits for: whoever forks may have the loader's lock, which the one that loads waits for. The child of a fork() that did not
+// wait to the end has one of its own.
 result<curl_api const*> load_curl() {
     struct only_one {
-        base::forkable_mutex mutex;  // fork() waits for it
+        std::mutex mutex;
         std::optional<loaded_curl> it;
     };
-    static constinit base::made_once<only_one> all;
-    auto& here = all.get([] { return std::make_unique<only_one>(); });
+    using of_each_process = base::per_process<only_one>;
+    static constinit base::made_once<of_each_process> all;
+    auto& here =
+        all.get([] { return std::make_unique<of_each_process>([] { return std::make_unique<only_one>(); }); }).get();
     std::lock_guard const lock{here.mutex};
-    if (!here.it) here.it.emplace(load());
+    if (!here.it) {
+        base::no_fork_meanwhile const whole;
+        here.it.emplace(load());
+    }
     if (!here.it->why.empty()) return fail(errc::not_found, "{}", here.it->why);
     return &here.it->api;
 }

@@ -231,7 +231,8 @@ private:
         if (options_.credentials_file.empty() || now - looked_at_ < credentials_are_looked_at) return;
         looked_at_ = now;
         auto const stamp = token_source{options_.credentials_file}.stamp();
-        if (std::exchange(stamp_, stamp) == stamp) return;
+        if (stamp_ == stamp) return;
+        stamp_ = stamp;
         access_ = s3_access_of(options_);
         curl_.sign_as(user_of(access_));
     }
@@ -254,14 +255,18 @@ private:
     }
     s3_access access_;
     s3_claims claims_;
-    std::uint64_t stamp_ = token_source{options_.credentials_file}.stamp();
+    std::optional<std::uint64_t> stamp_{};
     base::time_point looked_at_{};
 };
 
 }  // namespace
 
 std::unique_ptr<byte_server> make_http_server(reactor& loop, remote_options const& options) {
-    if (options.at.by == scheme::s3) return std::make_unique<s3_server>(loop, options, s3_access_of(options));
+    if (options.at.by == scheme::s3) {
+        // A file of credentials is read by who sends, on the reactor's thread.
+        auto access = options.credentials_file.empty() ? s3_access_of(options) : s3_place_of(options);
+        return std::make_unique<s3_server>(loop, options, std::move(access));
+    }
     if (options.layout == layout::bazel) return std::make_unique<bazel_server>(loop, options);
     return std::make_unique<subdirs_server>(loop, options);
 }

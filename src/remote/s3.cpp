@@ -41,7 +41,7 @@ void read_credentials(std::filesystem::path const& file, s3_access& out) {
 
 }  // namespace
 
-s3_access s3_access_of(remote_options const& o) {
+s3_access s3_place_of(remote_options const& o) {
     s3_access out;
     out.region = o.region.empty() ? variable("AWS_REGION") : o.region;
     if (out.region.empty()) out.region = variable("AWS_DEFAULT_REGION");
@@ -53,6 +53,11 @@ s3_access s3_access_of(remote_options const& o) {
         out.why = fmt::format("{} is not where a server speaks HTTP; write for example https://minio.example:9000",
                               shown_url(endpoint));
     out.base = fmt::format("{}/{}{}", endpoint, o.at.host, o.at.path);
+    return out;
+}
+
+s3_access s3_access_of(remote_options const& o) {
+    auto out = s3_place_of(o);
     if (!o.credentials_file.empty()) read_credentials(o.credentials_file, out);
     else {
         out.id = variable("AWS_ACCESS_KEY_ID");

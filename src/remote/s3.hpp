@@ -14,6 +14,8 @@ struct s3_access {
     std::string why;                  // not empty: it cannot be used
 };
 [[nodiscard]] s3_access s3_access_of(remote_options const& options);
+// The same without a file of credentials, which may lie on a disk that hangs: where, and not who.
+[[nodiscard]] s3_access s3_place_of(remote_options const& options);
 // How libcurl signs for it, and the headers that it needs for that: without the digest of the body its signature is wrong.
 [[nodiscard]] std::string signing_scheme(s3_access const& who);
 void add_s3_headers(s3_access const& who, http_request& what);

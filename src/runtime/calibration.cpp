@@ -4,6 +4,7 @@
 #include "base/bytes.hpp"
 #include "base/config.hpp"
 #include "base/files.hpp"
+#include "base/fork_guard.hpp"
 #include "base/text.hpp"
 #include "runtime/execution.hpp"
 #include "store/store.hpp"
@@ -19,13 +20,15 @@ constexpr int format = 1;
 constexpr std::size_t most_bytes = std::size_t{1} << 20;
 
 struct remembered {
-    std::mutex mutex;
+    // One reads, which may start the driver, and others wait for him. fork() does not wait for that, and a child reads itself.
+    base::per_process<std::mutex> reading{[] { return std::make_unique<std::mutex>(); }};
+    base::forkable_mutex mutex;  // the rest, within the other
     bool read = false;
     std::optional<calibration> found;
 };
 remembered& memory() {
-    static auto* const one = new remembered;
-    return *one;
+    static constinit base::made_once<remembered> one;
+    return one.get([] { return std::make_unique<remembered>(); });
 }
 
 // Of another type is as good as absent: whoever wrote the file must not end the program that reads it.
@@ -101,9 +104,15 @@ result<void> write_calibration(std::filesystem::path const& file, calibration co
 
 std::optional<std::uint64_t> measured(std::string_view operation, call_shape shape) {
     auto& m = memory();
+    std::scoped_lock const turn{m.reading.get()};
+    auto const is_read = [&] {
+        std::scoped_lock const lock{m.mutex};
+        return m.read;
+    }();
+    auto fresh = is_read ? std::optional<calibration>{} : read_own();
     std::scoped_lock const lock{m.mutex};
-    if (!m.read) {
-        m.found = read_own();
+    if (!is_read) {
+        m.found = std::move(fresh);
         m.read = true;
     }
     return m.found ? m.found->find(operation, shape) : std::nullopt;
@@ -111,6 +120,7 @@ std::optional<std::uint64_t> measured(std::string_view operation, call_shape sha
 
 void forget_calibration() {
     auto& m = memory();
+    std::scoped_lock const turn{m.reading.get()};
     std::scoped_lock const lock{m.mutex};
     m.read = false;
     m.found.reset();

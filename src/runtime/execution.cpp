@@ -2,6 +2,7 @@
 #include "runtime/execution.hpp"
 
 #include "base/config.hpp"
+#include "base/fork_guard.hpp"
 #include "cuda/context.hpp"
 
 #include <kiln/runtime/precision.hpp>
@@ -47,15 +48,17 @@ int encode(std::optional<bool> on) noexcept { return on ? (*on ? 1 : 0) : -1; }
 
 // The answer about the GPU. Old answers are kept: another thread may be reading one, and modes change rarely.
 struct gpu_answers {
-    std::mutex mutex;
+    // One asks, and others wait for him: as long as a driver takes to start. fork() does not wait for that, and a child asks itself.
+    base::per_process<std::mutex> asking{[] { return std::make_unique<std::mutex>(); }};
+    base::forkable_mutex mutex;  // the rest, within the other
     std::vector<std::unique_ptr<result<device_info> const>> all;
     std::atomic<result<device_info> const*> current{nullptr};
     gpu_probe probe;
     std::atomic<int> ratio{-1};  // f32_per_f64; -1: not asked
 };
 gpu_answers& answers() {
-    static auto* const made = new gpu_answers;
-    return *made;
+    static constinit base::made_once<gpu_answers> made;
+    return made.get([] { return std::make_unique<gpu_answers>(); });
 }
 
 result<device_info> ask_the_driver() {
@@ -65,6 +68,7 @@ result<device_info> ask_the_driver() {
 
 void forget_gpu() {
     auto& a = answers();
+    std::scoped_lock const turn{a.asking.get()};
     std::scoped_lock const lock{a.mutex};
     a.current.store(nullptr);
     a.ratio.store(-1);
@@ -74,6 +78,7 @@ void forget_gpu() {
 
 void set_gpu_probe(gpu_probe how) {
     auto& a = answers();
+    std::scoped_lock const turn{a.asking.get()};
     std::scoped_lock const lock{a.mutex};
     a.probe = std::move(how);
     a.current.store(nullptr);
@@ -96,9 +101,15 @@ void reload_settings() { read_settings(); }
 result<device_info> const& gpu_answer() {
     auto& a = answers();
     if (auto const* known = a.current.load(std::memory_order_acquire)) return *known;
-    std::scoped_lock const lock{a.mutex};
+    std::scoped_lock const turn{a.asking.get()};
     if (auto const* known = a.current.load(std::memory_order_acquire)) return *known;
-    a.all.push_back(std::make_unique<result<device_info> const>(a.probe ? a.probe() : ask_the_driver()));
+    auto const probe = [&] {
+        std::scoped_lock const lock{a.mutex};
+        return a.probe;
+    }();
+    auto fresh = std::make_unique<result<device_info> const>(probe ? probe() : ask_the_driver());
+    std::scoped_lock const lock{a.mutex};
+    a.all.push_back(std::move(fresh));
     a.current.store(a.all.back().get(), std::memory_order_release);
     return *a.all.back();
 }

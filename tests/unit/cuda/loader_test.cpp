@@ -8,7 +8,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <dlfcn.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 namespace kiln::cuda {
 namespace {
@@ -40,6 +43,44 @@ TEST(loader, a_library_that_is_no_driver) {
     auto options = nothing_here();
     options.driver_names = {"libm.so.6"};
     EXPECT_EQ(loader{options}.driver().error().code(), errc::unsupported);
+}
+
+// In a process that has not loaded it: a thread loads a library that takes its time while another forks, whose child asks for the same.
+[[noreturn]] void fork_while_a_driver_is_loaded() {
+    ::alarm(30);
+    loader_options options;
+    options.driver_names = {"libcurl.so.4"};
+    loader here{options};
+    std::thread loads{[&] { (void)here.driver(); }};
+    ::usleep(1'000);
+    auto const child = ::fork();
+    if (child == 0) {
+        ::alarm(5);
+        ::_exit(here.driver() ? 1 : 0);  // no driver, or not there at all
+    }
+    int status = -1;
+    (void)::waitpid(child, &status, 0);
+    loads.join();
+    ::_exit(status == 0 ? 0 : 1);
+}
+
+// fork() waits until the library is loaded, and comes then, when whoever loaded it is not at his end yet.
+TEST(loader, a_child_whose_parent_was_loading_a_driver_does_not_wait_for_it) {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "ThreadSanitizer ends a child with threads of its parent";
+#endif
+    for (int n = 0; n < 30; ++n) {
+        auto const fresh = ::fork();
+        ASSERT_GE(fresh, 0);
+        if (fresh == 0) {
+            if (::dlopen("libcurl.so.4", RTLD_NOW | RTLD_NOLOAD) != nullptr) ::_exit(77);
+            fork_while_a_driver_is_loaded();
+        }
+        int status = -1;
+        ASSERT_EQ(::waitpid(fresh, &status, 0), fresh);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "libcurl is loaded already";
+        ASSERT_EQ(status, 0) << n;
+    }
 }
 
 TEST(loader, a_compiler_that_could_not_be_opened_is_tried_again) {

@@ -26,6 +26,51 @@ private:
     std::size_t size_;
 };
 
+// Fails at first, and then has nothing, which it says when whoever asked has given up.
+class late_server final : public test::told_bytes {
+public:
+    explicit late_server(reactor& loop) : told_bytes{loop}, loop_{loop} {}
+    void get(std::vector<digest> const& names, each then) override {
+        bool const is_first = asked++ == 0;
+        for (std::size_t i = 0; i < names.size(); ++i) {
+            loop_.at(base::clock::now() + std::chrono::milliseconds{is_first ? 0 : 200}, [is_first, i, then] {
+                if (is_first) then(i, {.state = presence::failed, .packet = {}, .why = {trouble::server, "no"}});
+                else then(i, {});
+            });
+        }
+    }
+    std::atomic<int> asked{0};
+
+private:
+    reactor& loop_;
+};
+
+TEST(client, R1_a_server_that_answers_whoever_tries_it_too_late_is_back) {
+    test::client_alone alone{"redis://h trust=server timeout=50ms"};
+    late_server bytes{alone.loop};
+    auto const ask = [&](unsigned n) {
+        auto const told = std::make_shared<std::promise<void>>();
+        EXPECT_TRUE(alone.with(bytes, nullptr, [n, told](client& asks) {
+            auto const at = entry_of(2 * n)->about.at;
+            asks.ask({.family = at.family,
+                      .request = at.request,
+                      .key = at.key,
+                      .how = store::urgency::nothing_else_will_do},
+                     [told](store::answer const&) { told->set_value(); });
+        }));
+        told->get_future().get();
+        std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    };
+    auto const end = base::clock::now() + std::chrono::seconds{10};
+    unsigned n = 0;
+    // The first opens the breaker; of the others, one tries the server when it is time.
+    while (bytes.asked < 2 && base::clock::now() < end) ask(n++);
+    ASSERT_EQ(bytes.asked, 2);
+    while (bytes.asked < 3 && base::clock::now() < end) ask(n++);
+    EXPECT_GE(bytes.asked, 3) << "it is never asked again";
+    alone.stop();
+}
+
 // Of so many answers of this size, so many are kept until somebody has time for them.
 void expect_aside(std::size_t size, int questions, int aside) {
     test::client_alone alone{"redis://h trust=server patience=60s"};

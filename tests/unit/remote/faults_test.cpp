@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults of servers, by the names of docs/faults.md: each is a miss within its budget, counted, and nothing of it is used.
+#include "base/exit_gate.hpp"
 #include "remote/curl.hpp"
 #include "store/maintenance.hpp"
 #include "store/store.hpp"
+#include "support/faulty_calls.hpp"
 #include "support/remote_tiers.hpp"
 #include "support/store_entries.hpp"
 #include "support/told_redis.hpp"
@@ -12,8 +14,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <future>
+#include <link.h>
 #include <mutex>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -237,6 +241,44 @@ TEST(remote_without_server, R1_a_certificate_that_is_never_read_holds_up_neither
     auto ended = std::async(std::launch::async, [last = std::move(t)]() mutable { last.reset(); });
     EXPECT_EQ(ended.wait_for(std::chrono::seconds{10}), std::future_status::ready);
     base::file_descriptor const written{::open(ca.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC)};  // it goes on, and ends
+}
+
+TEST(remote_without_server, R11_credentials_on_a_disk_that_hangs_hold_up_neither_who_asks_nor_who_forks) {
+    if (!load_curl()) GTEST_SKIP() << "libcurl is not here";
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "ThreadSanitizer ends a child with threads of its parent";
+#endif
+    auto const scratch = base::temporary_directory::make("kiln-remote").value();
+    auto const file = (scratch.path() / "credentials").native();
+    base::replace_file(file, base::as_bytes("[default]\naws_access_key_id = a\naws_secret_access_key = b\n")).value();
+    std::promise<void> comes_back;
+    auto const until = comes_back.get_future().share();
+    std::atomic<bool> hangs{false};
+    test::faulty_calls calls;
+    calls.hook = [&](test::call which, char const* path, int) {
+        if (which != test::call::open || path != file) return;
+        hangs = true;
+        until.wait();
+    };
+    auto t = fault_tier("s3://bucket/k", fmt::format("trust=server endpoint=http://127.0.0.1:{} credentials-file={}",
+                                                     test::free_port(), file));
+    auto asked =
+        std::async(std::launch::async, [&] { t->ask(question_of(*entry_of(1)), [](store::answer const&) {}); });
+    EXPECT_TRUE(comes_true([&] { return hangs.load(); }));
+    EXPECT_EQ(asked.wait_for(std::chrono::seconds{5}), std::future_status::ready) << "who asks does not wait for it";
+    auto forked = std::async(std::launch::async, [] {
+        auto const child = ::fork();
+        if (child == 0) ::_exit(0);
+        (void)::waitpid(child, nullptr, 0);
+    });
+    EXPECT_EQ(forked.wait_for(std::chrono::seconds{10}), std::future_status::ready);
+    auto is_told = std::async(
+        std::launch::async, [&] { return comes_true([&] { return t->is_held_up(store::urgency::somebody_waits); }); });
+    EXPECT_EQ(is_told.wait_for(std::chrono::seconds{15}), std::future_status::ready);
+    comes_back.set_value();
+    asked.get();
+    EXPECT_TRUE(is_told.get());
+    t.reset();
 }
 
 TEST_F(remote_faults, R1_patience_is_kept_and_the_answer_still_comes) {
@@ -552,6 +594,40 @@ TEST(remote_fork, R15_a_child_has_no_part_in_a_connection_over_http) {
     int status = -1;
     ::waitpid(child, &status, 0);
     EXPECT_EQ(status, 0) << "it has its parent's connection to the server";
+}
+
+// As in a plugin's constructor: it has a lock of the loader's, for which whoever loads libcurl waits, and fork() waits for him.
+[[noreturn]] void fork_with_the_loaders_lock_while_libcurl_is_loaded() {
+    ::alarm(30);
+    std::thread loads{[] {
+        std::this_thread::sleep_for(milliseconds{100});
+        base::library_use const inside;
+        (void)load_curl();
+    }};
+    ::dl_iterate_phdr(
+        [](::dl_phdr_info*, std::size_t, void*) {
+            std::this_thread::sleep_for(milliseconds{300});
+            auto const child = ::fork();
+            if (child == 0) ::_exit(0);
+            (void)::waitpid(child, nullptr, 0);
+            return 1;
+        },
+        nullptr);
+    loads.join();
+    ::_exit(0);
+}
+
+TEST(remote_fork, R15_who_forks_with_a_lock_of_the_loaders_and_who_loads_libcurl_do_not_wait_for_each_other) {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "ThreadSanitizer ends a child that starts threads after a fork with threads";
+#endif
+    if (::dlopen("libcurl.so.4", RTLD_NOW | RTLD_NOLOAD) != nullptr) GTEST_SKIP() << "it is loaded already";
+    auto const fresh = ::fork();
+    ASSERT_GE(fresh, 0);
+    if (fresh == 0) fork_with_the_loaders_lock_while_libcurl_is_loaded();
+    int status = -1;
+    EXPECT_EQ(::waitpid(fresh, &status, 0), fresh);
+    EXPECT_EQ(status, 0);
 }
 
 TEST_F(remote_faults, a_kept_connection_that_died_is_tried_once_more) {

@@ -99,6 +99,29 @@ TEST_F(outage, R1_who_has_no_compiler_finds_out_that_the_server_is_back) {
     EXPECT_EQ(why, miss::absent) << "nobody else asks in such a process";
 }
 
+TEST_F(outage, R1_what_is_known_without_asking_is_no_try) {
+    std::atomic<bool> busy{false};
+    told_http const server{[&](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) {
+            if (busy) c.answer(503, {}, "Retry-After: 1\r\n");
+            else c.answer(404);
+        }
+    }};
+    auto const t = tier_at(server.url() + " trust=server");
+    auto const asked = [&](unsigned n) { return t->ask_sync(about(n, store::urgency::nothing_else_will_do)).why; };
+    ASSERT_EQ(asked(1), miss::absent);
+    busy = true;
+    ASSERT_EQ(asked(101), miss::disabled);
+    busy = false;
+    // The server may be tried again, by somebody whose answer is remembered from before.
+    std::this_thread::sleep_for(std::chrono::milliseconds{1'100});
+    (void)asked(1);
+    auto const end = base::clock::now() + std::chrono::seconds{5};
+    auto why = miss::disabled;
+    while (why == miss::disabled && base::clock::now() < end) why = asked(101);
+    EXPECT_EQ(why, miss::absent) << "nobody has asked a server that is well, and nobody will";
+}
+
 TEST_F(outage, a_proxy_of_the_environment_is_not_for_this_machine) {
     told_http const server{[](told_http::connection& c) {
         for (auto r = c.request(); !r.empty(); r = c.request()) c.answer(404);

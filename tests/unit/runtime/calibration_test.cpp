@@ -3,7 +3,12 @@
 #include "base/files.hpp"
 #include "runtime_fixture.hpp"
 
+#include <atomic>
 #include <cstdlib>
+#include <future>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
 
 namespace kiln::runtime {
 
@@ -61,6 +66,33 @@ TEST_F(calibration_test, of_another_device_or_driver_is_not_used) {
     ASSERT_TRUE(write_calibration(calibration_file(folder_.path(), other),
                                   {.crossovers = {{{"calibrated", call_shape::pairwise}, 10}}}));
     EXPECT_FALSE(decide(measured_op, {.items = 20, .type = scalar::i32})->crossover_measured);
+}
+
+// Reading it may start a driver: whoever reads is not in the child.
+TEST_F(calibration_test, a_child_that_is_forked_while_its_parent_reads_it_reads_it_itself) {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "ThreadSanitizer ends a child with threads of its parent";
+#endif
+    ASSERT_TRUE(base::make_directories(folder_.path() / "calibration" / "of another"));
+    std::promise<void> is_reading;
+    std::atomic<bool> is_first{true};
+    set_gpu_probe([&]() -> result<device_info> {
+        if (is_first.exchange(false)) {
+            is_reading.set_value();
+            std::this_thread::sleep_for(std::chrono::milliseconds{300});
+        }
+        return fail(errc::no_device, "none");
+    });
+    std::jthread const reads{[] { EXPECT_FALSE(measured("calibrated", call_shape::pairwise)); }};
+    is_reading.get_future().get();
+    auto const child = ::fork();
+    if (child == 0) {
+        ::alarm(10);
+        ::_exit(measured("calibrated", call_shape::pairwise) ? 1 : 0);
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
 }
 
 TEST_F(calibration_test, that_is_damaged_counts_as_none) {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime_fixture.hpp"
 
+#include <atomic>
 #include <cstdlib>
+#include <future>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 namespace kiln::runtime {
 
@@ -43,6 +47,32 @@ TEST_F(execution, the_gpu_is_asked_once_and_again_after_the_mode_was_changed) {
     EXPECT_EQ(probes_, 2);
     no_gpu();
     EXPECT_EQ(usable_gpu().error().code(), errc::no_device);
+}
+
+// As long as a driver takes to start: whoever would bring the answer is not in the child.
+TEST_F(execution, a_child_that_is_forked_while_its_parent_asks_for_a_gpu_asks_itself) {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "ThreadSanitizer ends a child with threads of its parent";
+#endif
+    std::promise<void> is_asking;
+    std::atomic<bool> is_first{true};
+    set_gpu_probe([&]() -> result<device_info> {
+        if (is_first.exchange(false)) {
+            is_asking.set_value();
+            std::this_thread::sleep_for(std::chrono::milliseconds{300});
+        }
+        return fail(errc::no_device, "none");
+    });
+    std::jthread const asks{[] { EXPECT_FALSE(usable_gpu()); }};
+    is_asking.get_future().get();
+    auto const child = ::fork();
+    if (child == 0) {
+        ::alarm(10);
+        ::_exit(usable_gpu() ? 1 : 0);
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
 }
 
 TEST_F(execution, determinism_and_strictness_follow_the_same_order) {
