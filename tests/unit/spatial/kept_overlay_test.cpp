@@ -393,6 +393,16 @@ TEST(overlay, on_a_grid) {
         }
     }
     scoped_execution_mode const mode{execution_mode::cpu};
+    // One by these, rounded, is not one by them.
+    auto const c = areas({"POLYGON ((0 0, 1000000 3, 1300000 700001, 7 900000, 0 0))"}),
+               d = areas({"POLYGON ((200000 -100000, 400011 1200000, 900000 1000013, 200000 -100000))"});
+    for (double const grid : {49.0, 600.0, 100000.0}) {
+        auto const made = overlay({}, c, d, overlay_kind::union_, {.grid = grid}).value();
+        ASSERT_GT(made.size(), 1U);
+        auto const& p = made.rows.parts();
+        for (auto const* const values : {&p.x, &p.y})
+            for (double const v : values->host_span()) ASSERT_EQ(v, std::round(v / grid) * grid) << grid;
+    }
     EXPECT_EQ(overlay({}, areas({}), areas({}), overlay_kind::union_, {.grid = -1}).error().code(),
               errc::invalid_argument);
     // Finer than coordinates are: nothing would come through its squares, and crossings would stay.
