@@ -16,7 +16,9 @@ struct row_extents {
     i64* extent;
     u8* state;
     signed char* dimension;
+    u64* wrapped;  // of what is asked next, or null
     KILN_HD void operator()(u64 i) const {
+        if (i == 0 && wrapped != nullptr) *wrapped = 0;
         row_source const s = source_of(g, static_cast<i32>(i));
         extent[i] = 0, state[i] = row_null, dimension[i] = -1;
         if (s.family < 0) return;
@@ -28,6 +30,15 @@ struct row_extents {
         bool const is_empty = first == last || (s.family == a_point && is_no_point(f, first));
         state[i] = is_empty ? row_empty : row_there;
         dimension[i] = static_cast<signed char>(dimension_of_family(s.family));
+    }
+};
+
+// A view may repeat rows until their sums do not fit any more: one of them begins anew.
+struct find_wrapped_sums {
+    i64 const* extent;  // summed
+    u64* wrapped;       // of 0
+    KILN_HD void operator()(u64 i) const {
+        if (low_of(extent[i + 1]) < low_of(extent[i]) || high_of(extent[i + 1]) < high_of(extent[i])) *wrapped = 1;
     }
 };
 
@@ -239,6 +250,7 @@ struct set_long_row_boxes {
 }  // namespace kiln_spatial
 
 KILN_KERNEL(layer_rows, kiln_spatial::row_extents, 256, 1)
+KILN_KERNEL(layer_wrapped_sums, kiln_spatial::find_wrapped_sums, 256, 1)
 KILN_KERNEL(layer_row_table, kiln_spatial::row_table, 256, 1)
 KILN_KERNEL(layer_paths, kiln_spatial::path_table, 256, 1)
 KILN_KERNEL(layer_vertices, kiln_spatial::vertex_table, 256, 1)

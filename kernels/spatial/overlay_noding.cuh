@@ -82,14 +82,15 @@ struct world_slots {
 
 // ---- A grid ------------------------------------------------------------------------------------------------------------
 
-// Coordinates that are whole multiples of 1 / scale; 0: all doubles.
+// Coordinates that are whole multiples of a step, or of 1 / scale, which is the step rounded; 0: all doubles. A step below 1 is mostly one of 0.1,
+// 0.01 and so on, and 1 / 10 is nearer to what is meant than the step; one above it is its own whole number.
 struct coordinate_grid {
-    double scale;
+    double scale, step;
     KILN_HD bool is_there() const { return scale != 0; }
     KILN_HD double nearest(double v) const {
         if (!is_there()) return v;
-        double const k = whole(add(mul(v, scale), 0.5));
-        return k == 0 ? 0 : quotient(k, scale);
+        double const k = whole(add(step > 1 ? quotient(v, step) : mul(v, scale), 0.5));
+        return k == 0 ? 0 : step > 1 ? mul(k, step) : quotient(k, scale);
     }
     KILN_HD point nearest(point p) const { return {nearest(p.x), nearest(p.y)}; }
     // Where coordinates round to those of p, its edge, and a little more: edges are rounded themselves, and a crossing on one of them must
@@ -107,9 +108,12 @@ private:
 };
 // One for all rows, or one for each, the same of all rows of a world.
 struct row_grids {
-    double scale;
-    double const* of_row;  // scales; null: the same for all
-    KILN_HD coordinate_grid of(i32 row) const { return {of_row != nullptr ? of_row[row] : scale}; }
+    double scale, step;
+    double const* of_row;  // scales, of steps that are powers of two; null: the same for all
+    KILN_HD coordinate_grid of(i32 row) const {
+        if (of_row == nullptr) return {scale, step};
+        return {of_row[row], 0};
+    }
 };
 struct round_vertices {
     layer l;

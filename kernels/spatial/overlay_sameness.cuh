@@ -31,7 +31,9 @@ struct sum_polygon_marks {
     i64 const* number;  // summed: rings up to this one are of one polygon less
     u64* polygon;       // one more than polygons, of 0
     KILN_HD void operator()(u64 i) const {
-        if (is_ring(l.kind[i])) add_to(polygon + number[i + 1], mixed_bits(ring[i] + (l.kind[i] == ring_path ? 1 : 2)));
+        // A hole whose shell has shrunk to a point is of no polygon, and not of the last one of a row before.
+        if (!is_ring(l.kind[i]) || number[i + 1] == number[l.row_first[l.row_of[i]]]) return;
+        add_to(polygon + number[i + 1], mixed_bits(ring[i] + (l.kind[i] == ring_path ? 1 : 2)));
     }
 };
 struct sum_row_marks {

@@ -11,6 +11,8 @@ using namespace kiln_spatial;
 
 namespace {
 
+constexpr std::size_t most_of_layer = 0x7fffffff;  // rows, paths, vertices
+
 family_memory memory_of(geometry_parts const& p) {
     family_memory out{p.x.data(), p.y.data(), {}};
     for (std::size_t i = 0; i < p.offsets.size(); ++i) out.offsets[i] = p.offsets[i].data();
@@ -41,18 +43,40 @@ geometry_rows memory_rows_of(geometries const& from) {
 
 result<kept_layer> kept_layer::plain(queue& on, geometries const& from) {
     auto const rows = from.rows();
+    if (rows > most_of_layer) return fail(errc::unsupported, "spatial: {} rows: take them in parts", rows);
     auto const g = memory_rows_of(from);
     kept_layer out;
     out.rows_ = rows;
     KILN_TRY(auto extent, on.room<std::int64_t>(rows + 1));
     KILN_TRY(out.state_, on.room<std::uint8_t>(rows));
     KILN_TRY(out.dimension_, on.room<std::int8_t>(rows));
-    KILN_CHECK(on.launch(row_extents{g, reinterpret_cast<i64*>(extent.data()), out.state_.data(),
-                                     reinterpret_cast<signed char*>(out.dimension_.data())},
-                         rows));
-    KILN_TRY(auto const total, on.total_sync(extent));
+    // Memory alone has as many of anything as its offsets can count.
+    bool const may_wrap = rows > 0 && (from.chosen() || from.kind() == family::mixed);
+    buffer<std::uint64_t> wraps;
+    if (may_wrap) {
+        KILN_TRY(wraps, on.room<std::uint64_t>(1));
+    }
+    KILN_CHECK(
+        on.launch(row_extents{g, raw(extent), out.state_.data(), reinterpret_cast<signed char*>(out.dimension_.data()),
+                              may_wrap ? raw(wraps) : nullptr},
+                  rows));
+    KILN_CHECK(on.sum(extent));
+    std::int64_t total = 0;
+    std::uint64_t wrapped = 0;
+    if (may_wrap) {
+        KILN_CHECK(on.launch(find_wrapped_sums{raw(extent), raw(wraps)}, rows));
+        KILN_CHECK(on.read_sync({{extent.data() + rows, total}, {wraps.data(), wrapped}}));
+    } else {
+        KILN_CHECK(on.read_sync({{extent.data() + rows, total}}));
+    }
     auto const paths = high_of(total), vertices = low_of(total);
-    auto const* const summed = reinterpret_cast<i64 const*>(extent.data());
+    if (wrapped != 0 || paths > most_of_layer || vertices > most_of_layer)
+        return fail(
+            errc::unsupported,
+            "spatial: {} rows have more than 2^31 - 1 vertices, which count as often as they are repeated: take "
+            "the rows in parts",
+            rows);
+    auto const* const summed = raw(extent);
 
     KILN_TRY(out.row_first_, on.room<std::int32_t>(rows + 1));
     KILN_CHECK(on.launch(row_table{summed, out.row_first_.data()}, rows + 1));

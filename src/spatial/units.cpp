@@ -20,8 +20,8 @@ std::vector<unit_row> const& rows() {
     static std::vector<unit_row> const all{
         {"geometry_layers",
          "layer",
-         {"layer_rows", "layer_row_table", "layer_paths", "layer_vertices", "layer_row_extents", "layer_row_boxes",
-          "layer_box", "layer_short_row_boxes", "layer_long_row_boxes", "layer_set_long_row_boxes"}},
+         {"layer_rows", "layer_wrapped_sums", "layer_row_table", "layer_paths", "layer_vertices", "layer_row_extents",
+          "layer_row_boxes", "layer_box", "layer_short_row_boxes", "layer_long_row_boxes", "layer_set_long_row_boxes"}},
         {"noding", "layer", {"node_kept_count",     "node_paths",         "node_vertices",
                              "node_division_count", "node_divisions",     "node_segment_keys",
                              "node_new_count",      "node_grown_count",   "node_add",

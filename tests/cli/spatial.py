@@ -149,6 +149,11 @@ write("twos.wkt", "POLYGON ((1 1, 4 1, 4 4, 1 4, 1 1))\nPOLYGON ((5 5, 6 5, 6 6,
 by_row = ("overlay", "--rows", "--left", "ones.wkt", "--right", "twos.wkt")
 check(out(*by_row) == "0,0,4\n1,1,0\n", "overlay row by row", out(*by_row))
 check(out(*by_row, "--how", "union", "--grid", "2") == "0,0,16\n1,1,0\n", "on a grid", out(*by_row, "--how", "union", "--grid", "2"))
+write("shrunk.wkt", "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))\nPOLYGON ((9 9, 9 9, 9 9, 9 9), (5 5, 6 5, 6 6, 5 5))\n")
+valid = [line.rsplit(",", 1)[1] for line in out("measure", "shrunk.wkt").split()]
+check(valid == ["valid", "invalid"], "a hole whose shell is a point says nothing of the row before", valid)
+write("nulls.wkt", "POLYGON ((0 0, 1 0, 1 1, 0 0))\nNULL\n")
+check(out("overlay", "--rows", "--left", "ones.wkt", "--right", "nulls.wkt") == "0,0,0.5\n1,1,\n", "a row with a null one has no area")
 check("row by row" in run("spatial", "overlay", "--rows", "--left", "ones.wkt", "--right", "right.wkt", status=1).stderr, "as many rows")
 check("not of --rows" in run("spatial", *by_row, "--how", "update", status=2).stderr, "what is of layers only")
 run("spatial", *by_row, "--grid", "inf", status=2)

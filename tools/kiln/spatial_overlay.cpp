@@ -15,7 +15,7 @@ void deliver_rows(spatial_arguments const& a, spatial_calls::drawn_rows const& m
                   std::vector<json> const& about_rows, std::vector<std::string> const& names, std::string const& crs) {
     if (output_kind(a.output) == spatial_output::csv) {
         std::string text;
-        for (std::size_t i = 0; i < names.size(); ++i) text += names[i] + ',' + number_text(made.areas[i]) + '\n';
+        for (std::size_t i = 0; i < names.size(); ++i) text += names[i] + ',' + number_or_nothing(made.areas[i]) + '\n';
         return deliver(a, text);
     }
     auto rows = about_rows;

@@ -13,7 +13,6 @@ namespace kiln::cli {
 
 namespace {
 
-std::string number_or_nothing(double v) { return std::isnan(v) ? std::string{} : number_text(v); }
 json number_json(double v) { return std::isnan(v) ? json(nullptr) : json(v); }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 
 namespace kiln::cli {
@@ -182,5 +183,6 @@ std::string number_text(double v) {
     auto const [end, problem] = std::to_chars(digits, digits + sizeof(digits), v);
     return {digits, end};
 }
+std::string number_or_nothing(double v) { return std::isnan(v) ? std::string{} : number_text(v); }
 
 }  // namespace kiln::cli

@@ -71,6 +71,7 @@ void require_areas(spatial_layer const& of, std::string_view verb);
 [[nodiscard]] json about(spatial_layer const& of, spatial_calls::decided const& how);
 
 [[nodiscard]] std::string number_text(double v);
+[[nodiscard]] std::string number_or_nothing(double v);  // nothing for NaN, as null rows have it
 
 // spatial_overlay.cpp
 int write_overlay(spatial_arguments const& a);

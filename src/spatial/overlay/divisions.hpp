@@ -12,7 +12,7 @@ struct kept_grids {
     double step = 0;             // of all; else the coarsest of them
     buffer<double> scales = {};  // by row, where worlds have their own: 1 / step
     [[nodiscard]] kiln_spatial::row_grids view() const noexcept {
-        return {step == 0 ? 0 : 1 / step, scales.empty() ? nullptr : scales.data()};
+        return {step == 0 ? 0 : 1 / step, step, scales.empty() ? nullptr : scales.data()};
     }
 };
 

@@ -167,6 +167,27 @@ TEST(kept_measures, zeros_of_boxes_are_plus_zero) {
     check_zeros(*total_bounds_sync({}, below).value());
 }
 
+// A view copies nothing until somebody asks: then its rows count as often as they are in it.
+TEST(kept_choice, repeats_no_more_than_can_be_counted) {
+    constexpr std::size_t n = std::size_t{1} << 20;
+    geometry_parts parts;
+    parts.kind = family::linestring;
+    parts.x = buffer<double>::copy_of(std::vector<double>(n, 1)), parts.y = parts.x;
+    parts.offsets[0] = buffer<std::int32_t>::copy_of(std::vector<std::int32_t>{0, static_cast<std::int32_t>(n)});
+    auto const line = geometries::make(std::move(parts)).value();
+    auto const repeated = [&](std::size_t rows) {
+        return line.view(buffer<std::int32_t>::copy_of(std::vector<std::int32_t>(rows, 0))).value();
+    };
+    host_queue on{item_order::scrambled};
+    EXPECT_EQ(kept_layer::plain(on, repeated(3)).value().vertices(), 3 * n);
+    for (std::size_t const rows : {4096U, 4097U, 2048U, 3000U}) {
+        auto const made = kept_layer::plain(on, repeated(rows));
+        ASSERT_FALSE(made) << rows;
+        EXPECT_EQ(made.error().code(), errc::unsupported);
+        EXPECT_THAT(made.error().message(), testing::HasSubstr(std::to_string(rows) + " rows have more than"));
+    }
+}
+
 // Rows chosen by number and by flag, also through a view.
 TEST(kept_choice, is_a_view_of_the_rows) {
     auto const g =

@@ -200,6 +200,17 @@ TEST(overlay, rows_that_were_valid_are_told) {
     EXPECT_EQ(mend({}, areas({bad[0]})).value().was_valid.data()[0], 0);
 }
 
+TEST(overlay, a_hole_without_a_shell_says_nothing_of_the_rows_before) {
+    std::vector<std::string> const rows{
+        "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))", "POLYGON ((9 9, 9 9, 9 9, 9 9), (5 5, 6 5, 6 6, 5 5))", "NULL",
+        "MULTIPOLYGON (((9 9, 9 9, 9 9, 9 9), (5 5, 6 5, 6 6, 5 5)), ((0 0, 1 0, 1 1, 0 0)))",
+        "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0), (1 1, 2 1, 2 2, 1 1))"};
+    host_queue on{item_order::scrambled};
+    EXPECT_THAT(values_of(rows_mended(on, areas(rows)).value().was_valid), ElementsAre(1, 0, 1, 0, 1));
+    auto const others = areas({rows[4], "POINT (1 1)", "LINESTRING (0 0, 1 1)", rows[1], rows[0]});
+    EXPECT_THAT(values_of(rows_mended(on, others).value().was_valid), ElementsAre(1, 1, 1, 0, 1));
+}
+
 TEST(overlay, lines_are_not_divided_to_tell_whether_they_are_valid) {
     std::vector<std::string> const rows{"POINT (1 2)", back_and_forth, "POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))",
                                         "LINESTRING (-100000 0, 1e-13 200000, 0 100000, -100000 1e-13, -2 200000)",
@@ -382,6 +393,16 @@ TEST(overlay, on_a_grid) {
         }
     }
     scoped_execution_mode const mode{execution_mode::cpu};
+    // One by these, rounded, is not one by them.
+    auto const c = areas({"POLYGON ((0 0, 1000000 3, 1300000 700001, 7 900000, 0 0))"}),
+               d = areas({"POLYGON ((200000 -100000, 400011 1200000, 900000 1000013, 200000 -100000))"});
+    for (double const grid : {49.0, 600.0, 100000.0}) {
+        auto const made = overlay({}, c, d, overlay_kind::union_, {.grid = grid}).value();
+        ASSERT_GT(made.size(), 1U);
+        auto const& p = made.rows.parts();
+        for (auto const* const values : {&p.x, &p.y})
+            for (double const v : values->host_span()) ASSERT_EQ(v, std::round(v / grid) * grid) << grid;
+    }
     EXPECT_EQ(overlay({}, areas({}), areas({}), overlay_kind::union_, {.grid = -1}).error().code(),
               errc::invalid_argument);
     // Finer than coordinates are: nothing would come through its squares, and crossings would stay.
