@@ -113,6 +113,17 @@ TEST(budget, a_rule_that_had_nothing_to_look_at_keeps_nothing) {
     EXPECT_TRUE(line_of(little, "R22.count <= 0").kept) << "that one needs no steps";
 }
 
+TEST(budget, without_a_companion_the_share_of_processes_is_not_known) {
+    for (bool const is_hooked : {true, false}) {
+        scene x;
+        reads(x, 40);
+        if (!is_hooked) x.all().about = R"({"command":["ctest"],"hook":"none"})";
+        auto const line = line_of(judge_scene(x), "health.gpu_share >= 95%");
+        EXPECT_EQ(line.kept, is_hooked) << line.text;
+        EXPECT_EQ(line.unknown, !is_hooked) << line.text;
+    }
+}
+
 TEST(budget, an_unknown_name_is_answered_with_the_nearest) {
     for (auto const* bad :
          {"R22.per_stp <= 1", "stedy.gpu_busy >= 60%", "R22.per_step <= many", "R22.per_step = 1", "nonsense",
@@ -404,6 +415,21 @@ TEST(diff, kernels_of_one_name_are_told_once_and_numbers_are_numbers) {
     EXPECT_EQ(data["measures"][0]["what"], "wall");
     EXPECT_DOUBLE_EQ(data["measures"][0]["before"].get<double>(), 2.0);
     EXPECT_EQ(data["kernels"]["new"], nlohmann::ordered_json::array({"mul"}));
+}
+
+TEST(diff, a_run_that_failed_is_broken_however_short_it_was) {
+    scene whole, failed;
+    for (auto* x : {&whole, &failed}) {
+        reads(*x, 40);
+        x->all().about = fmt::format(R"({{"wall_s":{},"exit_status":{}}})", x == &whole ? 2 : 1, x == &whole ? 0 : 139);
+    }
+    auto const a = judge_scene(whole), b = judge_scene(failed);
+    auto const found = compare(input(a), input(b), strictness::any).value();
+    EXPECT_TRUE(found.broken);
+    EXPECT_NE(found.lines.front().find("ended with 139"), std::string::npos) << found.lines.front();
+    EXPECT_EQ(to_json(found)["exit_status"]["after"], 139);
+    EXPECT_FALSE(compare(input(b), input(b), strictness::any).value().broken) << "as it did before";
+    EXPECT_FALSE(compare(input(b), input(a), strictness::any).value().lines.front().starts_with("WORSE  the program"));
 }
 
 TEST(diff, compiling_again_is_r17) {
