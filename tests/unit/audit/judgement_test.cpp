@@ -621,6 +621,41 @@ TEST(report, has_a_bar_for_each_process_that_is_at_work) {
     EXPECT_NE(other.find("The steady state: "), other.npos);
 }
 
+TEST(report, of_much_that_was_found_ends_with_its_sign_off_and_files) {
+    scene x;
+    two_processes(x);
+    auto seen = judge_scene(x);
+    finding f;
+    f.rule = "R33";
+    f.level = severity::medium;
+    seen.r.findings.assign(200, f);
+    for (std::size_t i = 0; i < 200; ++i) seen.r.findings[i].where = fmt::format("a.py:{}", i + 1000);
+    seen.r.exempt.assign(9, {"R22", "a.py:1", "every n-th step", 9});
+    seen.r.good.assign(2, "the queue stays full");
+    for (std::uint32_t pid = 1; pid < 9; ++pid) seen.m.compiles.emplace_back().pid = pid;
+    auto in = input(seen);
+    in.files = {"page.html", "trace", "recording"};
+    auto const text = to_text(in);
+    EXPECT_TRUE(text.ends_with("             page.html\n             trace\n             recording\n")) << text;
+    EXPECT_NE(text.find("sign-off "), text.npos) << text;
+    EXPECT_EQ(std::ranges::count(text, '\n'), 45);
+    auto const page = to_html(in);
+    EXPECT_EQ(page.find("a.py:1060"), page.npos);
+    EXPECT_NE(page.find("140 more are not shown here"), page.npos) << "what is left out is said";
+}
+
+TEST(report, shows_no_source_of_another_process_with_the_same_number) {
+    scene x;
+    reads(x, 40);
+    x.another_process(42).on("other.py:1").launch("k").on("other.py:77").launch("l");
+    auto const seen = judge_scene(x);
+    auto const read = seen.found("R22");
+    ASSERT_TRUE(read != nullptr && seen.m.processes.at(1).places.size() > read->place) << seen.rules();
+    auto const& other = seen.m.processes[1].places[read->place];
+    x.all().sources[{other.file, other.line}] = {.first = other.line, .lines = {"nothing to do with it"}};
+    EXPECT_EQ(to_html(input(seen)).find("nothing to do with it"), std::string::npos);
+}
+
 TEST(report, a_kernel_has_all_its_launch_shapes) {
     scene x;
     x.repeat(20, [](scene& y, int) {
