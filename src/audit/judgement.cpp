@@ -213,6 +213,7 @@ measurement measured(budget_line const& l, report_input const& in) {
     if (name == "severity") return of_all(static_cast<double>(in.result.worst()));
     if (name == "wall.s") return of_all(in.m.wall_s > 0 ? std::optional{in.m.wall_s} : std::nullopt);
     if (name == "health.gpu_share") {
+        if (auto why = why_not_counted(in.m); !why.empty()) return {.why_not = std::move(why)};
         health h;
         add_health(in.m, {}, h);
         return of_all(h.processes.all == 0 ? std::nullopt : std::optional{h.gpu_share()});
@@ -357,6 +358,7 @@ nlohmann::ordered_json to_json(difference const& d) {
         return out;
     };
     return {{"broken", d.broken},
+            {"exit_status", {{"before", d.status_before}, {"after", d.status_after}}},
             {"device", {{"before", d.device_before}, {"after", d.device_after}}},
             {"measures", measured(d.measures)},
             {"ledger", measured(d.ledger)},
@@ -385,6 +387,8 @@ result<difference> compare(report_input const& before, report_input const& after
                         device_of(a), device_of(b));
     }
     difference out;
+    out.status_before = before.m.exit_status;
+    out.status_after = after.m.exit_status;
     if (before.m.has_gpu_work()) out.device_before = device_of(a);
     if (after.m.has_gpu_work()) out.device_after = device_of(b);
     if (left) {
@@ -393,6 +397,11 @@ result<difference> compare(report_input const& before, report_input const& after
     }
     if (!before.m.has_gpu_work() && after.m.has_gpu_work())
         out.lines.push_back(fmt::format("       nothing ran on a GPU, and now it runs on {}", device_of(b)));
+    // It did less than the other, and all that follows is the better for it.
+    if (before.m.exit_status == 0 && after.m.exit_status != 0) {
+        out.broken = true;
+        out.lines.push_back(fmt::format("WORSE  the program ended with {}, and with 0 before", after.m.exit_status));
+    }
     auto const more = [&](char const* what, double x, double y, double most, char const* unit) {
         if (x <= 0 && y <= 0) return;
         bool const worse = y > x * (1 + most) && (x > 0 || most == 0);
@@ -407,6 +416,9 @@ result<difference> compare(report_input const& before, report_input const& after
     if (a != nullptr && b != nullptr) {
         auto const step = std::pair{longest_step(before.m), longest_step(after.m)};
         if (step.first > 0 && step.second > 0) more("step", in_ms(step.first), in_ms(step.second), 0.05, "ms");
+        else if (step.first > 0 || step.second > 0)
+            out.lines.push_back(fmt::format("       step         not compared: no steps were found in the {} run",
+                                            step.first > 0 ? "second" : "first"));
         more("read", bytes_to_host(before.m), bytes_to_host(after.m), 0, "bytes");
         constexpr double mib = 1 << 20;
         more("memory", peak_memory(before.m) / mib, peak_memory(after.m) / mib, 0.10, "MiB");

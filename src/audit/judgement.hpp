@@ -39,6 +39,7 @@ struct difference {
     };
     bool broken = false;
     bool cold_again = false;                  // R17
+    int status_before = 0, status_after = 0;  // how the program ended
     std::string device_before, device_after;  // empty: nothing ran on a GPU
     std::vector<measure> measures, ledger;
     std::vector<std::string> new_kernels, gone_kernels;

@@ -43,9 +43,7 @@ bool may_use_gpu(child_process const& c) { return !c.is_compiler && !is_small_to
 
 }  // namespace
 
-bool has_lost_many(model const& m) {
-    return m.records > 0 && static_cast<double>(m.dropped) > 0.001 * static_cast<double>(m.records);
-}
+bool has_lost_many(model const& m) { return static_cast<double>(m.dropped) > 0.001 * static_cast<double>(m.records); }
 
 std::vector<std::string> losses_of(model const& m) {
     std::vector<std::string> out;

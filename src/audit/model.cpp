@@ -311,8 +311,7 @@ process_model process_from(recording const& all, process_recording& r, std::vect
     take_sites(p);
     std::vector<child_process> mine;
     for (auto const& c : children)
-        if (c.parent == p.pid || (all.processes.size() > 0 && c.is_outermost && c.when.from >= p.started))
-            mine.push_back(c);
+        if (c.by != nullptr ? c.by == &r : !c.is_apart && c.when.from >= p.started) mine.push_back(c);
     take_firsts(p, mine);
     p.busy = joined_in_order(p.ops);
     if (p.ended == 0) {
@@ -448,7 +447,7 @@ model model_of(recording& from, model_options const& how) {
     model out;
     out.sources = &from.sources;
     take_about(from, out);
-    out.children = processes_seen(from);
+    out.children = processes_seen(from, out.runner);
     for (auto& r : from.processes) {
         out.skipped_bytes += r.skipped_bytes;
         out.missing_chunks += r.missing_chunks;

@@ -134,6 +134,9 @@ struct child_process {
     bool is_helper = false;  // a shell, a small tool or a compiler, by its name and where it lies: no work of anybody's
     bool was_waited_for = false;  // so its end is known
     bool out_of_sight = false;    // started without what is put around a program: nothing it did is known
+    process_recording const* by =
+        nullptr;            // the nearest that was recorded of those it descends from; null: none is known
+    bool is_apart = false;  // all that it descends from are known, and none was recorded
 };
 
 // A call of a compiler in a process that used no GPU. (Who does has them among its first events.)

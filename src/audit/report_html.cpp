@@ -101,7 +101,8 @@ void put_card(std::string& out, model const& m, finding const& f) {
     if (m.processes.size() > 1) out += fmt::format("<span>process {}</span>", f.pid);
     out += "</p>";
     for (auto const& p : m.processes) {
-        if (p.pid != f.pid || f.place == 0) continue;
+        if (p.pid != f.pid || f.place == 0 || p.place_at(f.place).label != f.where)
+            continue;  // a number may come twice
         if (auto const source = source_around(p.place_at(f.place), *m.sources); !source.empty())
             out += "<pre>" + source + "</pre>";
     }
@@ -111,6 +112,12 @@ void put_card(std::string& out, model const& m, finding const& f) {
         out += "</pre></details>";
     }
     out += "</article>";
+}
+
+void put_left_out(std::string& out, std::size_t cards) {
+    if (cards > most_cards)
+        out +=
+            fmt::format("<p class=\"small dim\">{} more are not shown here; --json has them.</p>", cards - most_cards);
 }
 
 void put_compiles(std::string& out, model const& m) {
@@ -217,7 +224,7 @@ void put_environment(std::string& out, report_input const& in, process_model con
                                   p->major, p->minor));
         row("recorded", fmt::format("level {}, CUPTI {}, {} records, {} lost, this tool about {}", p->from->about.level,
                                     p->from->about.cupti, in.m.records, in.m.dropped, time_text(p->tool)));
-        row("ended", p->ended_well ? "in good order" : "without a word: at most the last second is missing");
+        row("ended", p->ended_well ? "in good order" : "without a word: what it did last may be missing");
     }
     for (auto const& [name, value] : in.m.environment) row(name, value);
     out += "</table>";
@@ -252,11 +259,14 @@ std::string to_html(report_input const& in) {
         else if (++cards <= most_cards) put_card(out, in.m, f);
     }
     if (cards == 0) out += "<p class=\"none\">No rule fired.</p>";
+    put_left_out(out, cards);
     if (later > 0) {
         out += fmt::format("<details><summary>Do these later: {} for what blocks</summary>",
                            count_text(later, "finding that waits", "findings that wait"));
+        std::size_t shown = 0;
         for (auto const& f : in.result.findings)
-            if (f.is_later) put_card(out, in.m, f);
+            if (f.is_later && ++shown <= most_cards) put_card(out, in.m, f);
+        put_left_out(out, later);
         out += "</details>";
     }
     if (p != nullptr) {

@@ -18,9 +18,9 @@ json of_finding(finding const& f) {
             {"per_step", f.per_step},
             {"cost", f.cost},
             {"where", f.where},
-            {"by", f.where == "?" ? "unknown"
-                   : f.caller     ? "caller"
-                                  : "wrapper"},
+            {"by", f.place == 0 || f.where == "?" ? "unknown"
+                   : f.caller                     ? "caller"
+                                                  : "wrapper"},
             {"structural", f.structural},
             {"later", f.is_later},
             {"what", f.what},

@@ -62,6 +62,7 @@ public:
         event(track, when.from, 1, name, category);
         event(track, std::max(when.to, when.from + 1), 2, {}, {});
     }
+    void leave_out() { ++left_out_; }
     [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
     [[nodiscard]] std::string take() && { return std::move(out_); }
 
@@ -119,6 +120,36 @@ time_ns end_of_trace(model const& m) {
     return low;
 }
 
+// Slices of one track may not cross. On a stream a kernel may begin before the last one has ended (programmatic launches, graphs): each
+// goes to the first track of its stream that is free.
+class stream_tracks {
+public:
+    stream_tracks(process_model const& p, std::uint64_t base, trace_writer& out) : p_{p}, base_{base}, out_{out} {}
+    void slice(operation const& o, std::string const& name) {
+        auto& all = tracks_[o.stream];
+        auto at = std::ranges::find_if(all, [&](auto const& track) { return track.second <= o.start; });
+        if (at == all.end() && all.size() == most_tracks) return out_.leave_out();
+        if (at == all.end()) at = all.insert(all.end(), {add_track(o.stream, all.size()), 0});
+        at->second = std::max(o.end, o.start + 1);
+        out_.slice(at->first, {o.start, o.end}, name, "gpu");
+    }
+
+private:
+    static constexpr std::size_t most_tracks = 64;  // of a stream
+
+    std::uint64_t add_track(std::uint32_t stream, std::size_t number) {
+        auto const uuid = number == 0 ? base_ + 0x1000 + stream : base_ + 0x4000'0000u + ++further_;
+        auto const name =
+            p_.null_streams.contains(stream) ? std::string{"GPU, null stream"} : fmt::format("GPU, stream {}", stream);
+        out_.track(uuid, base_ + 1, number == 0 ? name : fmt::format("{}, at the same time", name));
+        return uuid;
+    }
+    process_model const& p_;
+    std::uint64_t base_, further_ = 0;
+    trace_writer& out_;
+    std::map<std::uint32_t, std::vector<std::pair<std::uint64_t, time_ns>>> tracks_;  // with when each is free
+};
+
 // Of processes that used no GPU: a track for each.
 void put_compile_tracks(model const& m, trace_writer& out) {
     std::map<std::uint32_t, time_ns> last;
@@ -152,12 +183,9 @@ std::string to_perfetto(report_input const& in) {
             last = f.when.to;
             out.slice(base + 3, f.when, f.name == 0 ? "compile or load" : p.text(f.name).substr(0, 80), "first");
         }
-        std::set<std::uint32_t> streams, threads;
-        for (auto const& o : p.ops) streams.insert(o.stream);
+        std::set<std::uint32_t> threads;
+        stream_tracks streams{p, base, out};
         for (auto const& c : p.calls) threads.insert(c.thread);
-        for (auto const s : streams)
-            out.track(base + 0x1000 + s, base + 1,
-                      p.null_streams.contains(s) ? "GPU, null stream" : fmt::format("GPU, stream {}", s));
         for (auto const t : threads) out.track(base + 0x8000'0000u + t, base + 1, fmt::format("thread {}", t));
         std::unordered_map<std::uint32_t, std::string> kernels;  // of which there are few, and many launches
         for (auto const& o : p.ops) {
@@ -169,7 +197,7 @@ std::string to_perfetto(report_input const& in) {
             auto const name = o.kind == op_kind::kernel ? kernel_name()
                               : o.kind == op_kind::set  ? fmt::format("set {} B", o.bytes)
                                                         : fmt::format("copy {} B", o.bytes);
-            out.slice(base + 0x1000 + o.stream, {o.start, o.end}, name, "gpu");
+            streams.slice(o, name);
         }
         std::map<std::uint32_t, time_ns> open;
         for (auto const& c : p.calls) {

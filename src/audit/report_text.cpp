@@ -19,9 +19,9 @@ std::string cut(std::string text, std::size_t most) {
 
 struct lines {
     std::string text;
-    std::size_t count = 0;
+    std::size_t count = 0, kept_free = 0;  // for what comes last
     void add(std::string line) {
-        if (count >= most_lines) return;
+        if (count + kept_free >= most_lines) return;
         text += cut(plain_text(line), most_columns) + "\n";
         ++count;
     }
@@ -170,9 +170,12 @@ std::string verdict(report_input const& in) {
         return cpu_shape::cpu_code == shape_of(in) ? "nothing ran on a GPU" : "nothing was seen to run on a GPU";
     }
     std::size_t counts[5] = {};
-    for (auto const& f : in.result.findings) ++counts[static_cast<std::size_t>(f.level)];
-    auto const first =
-        in.result.findings.empty() ? std::string_view{} : find_rule(in.result.findings.front().rule)->plain;
+    std::string_view first;  // of HIGH severity
+    for (auto const& f : in.result.findings) {
+        bool const costs = find_rule(f.rule)->step != audit_step::evidence;
+        ++counts[static_cast<std::size_t>(costs ? f.level : std::min(f.level, severity::medium))];
+        if (costs && f.level == severity::high && first.empty()) first = find_rule(f.rule)->plain;
+    }
     if (auto const* const f = main_finding(in); f != nullptr && f->level == severity::blocking)
         return fmt::format("it runs on the GPU, but {}{} keeps it from scaling", find_rule(f->rule)->plain,
                            f->place != 0 ? " at " + place_text(f->where) : "");
@@ -239,6 +242,7 @@ std::string to_text(report_input const& in) {
         add_compiles(out, m);
         return out.text;
     }
+    out.kept_free = 1 + in.files.size();
     out.add(fmt::format("kiln audit: {}{}", p != nullptr && !p->device.empty() ? p->device : "no device",
                         m.command.empty() ? "" : ", " + cut(m.command, 100)));
     if (p != nullptr)
@@ -273,7 +277,7 @@ std::string to_text(report_input const& in) {
         ++shown;
     }
     if (shown == 0) out.add("  no findings");
-    if (minor > 0) out.add(fmt::format("  and {} smaller; the page has them all", minor));
+    if (minor > 0) out.add(fmt::format("  and {} more; --json has them all", minor));
     if (later > 0)
         out.add(fmt::format("do these later: {} for what is BLOCKING",
                             count_text(later, "finding that waits", "findings that wait")));
@@ -299,6 +303,7 @@ std::string to_text(report_input const& in) {
         }
     }
     auto const signed_off = sign_off_of(in);
+    out.kept_free = 0;
     out.add(fmt::format(
         "sign-off     CPU-shaped: {}{}; {}", name_of(signed_off.shape),
         signed_off.shape == cpu_shape::yes ? " (" + signed_off.forced_by + ")" : "",

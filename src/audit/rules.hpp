@@ -92,6 +92,22 @@ void tiny_launches(judge&), small_grid(judge&), block_shape(judge&), occupancy(j
 void gap_cause_rule(judge&), coverage(judge&), value_drives_loop(judge&), host_phase(judge&);
 void tool_cost(judge&), lost_records(judge&), no_steady(judge&), disturbed(judge&), unfinished_timing(judge&);
 
+// Where most of something is, of what lies at several lines: that one is to blame, and not the last.
+class blamed_place {
+public:
+    void add(std::uint32_t place, double weight) {
+        if (place != 0) by_place_[place] += weight;
+    }
+    // 0: none is known.
+    [[nodiscard]] std::uint32_t heaviest() const {
+        auto const at = std::ranges::max_element(by_place_, {}, [](auto const& k) { return k.second; });
+        return at == by_place_.end() ? 0 : at->first;
+    }
+
+private:
+    std::map<std::uint32_t, double> by_place_;
+};
+
 // Occupancy by theory: the share of a multiprocessor's warps, and what limits it.
 struct occupancy_answer {
     double share = 1;

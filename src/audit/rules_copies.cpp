@@ -30,9 +30,22 @@ void pageable_async(judge& j) {
     for (auto const& w : p.waits)
         if (auto const place = p.place_of(p.calls[static_cast<std::size_t>(w.call)].correlation); place != 0)
             waited.insert(p.place_at(place).label);
-    std::uint64_t count = 0, bytes = 0, by_wrapper = 0;
-    time_ns blocked = 0;
-    std::uint32_t place = 0;
+    struct copies {
+        std::uint64_t count = 0, bytes = 0;
+        time_ns blocked = 0;
+        std::uint32_t place = 0;
+        [[nodiscard]] bool are_many() const { return count >= 10 || bytes >= 64 * mib; }
+    };
+    std::map<std::string, copies> by_line;
+    copies all;
+    blamed_place blamed;
+    std::uint64_t by_wrapper = 0;
+    auto const add = [&](copies& to, operation const& o, std::uint32_t at) {
+        ++to.count;
+        to.bytes += o.bytes;
+        if (p.in_steady(o.start)) to.blocked += call_time(p, o);
+        to.place = at;
+    };
     for (auto const& o : p.ops) {
         bool const is_pageable = o.source == memory_kind::pageable || o.target == memory_kind::pageable;
         if (o.kind != op_kind::copy || !o.async || !is_pageable || o.bytes <= 64 * kib || o.graph != 0) continue;
@@ -41,23 +54,28 @@ void pageable_async(judge& j) {
             ++by_wrapper;
             continue;
         }
-        ++count;
-        bytes += o.bytes;
-        if (p.in_steady(o.start)) blocked += call_time(p, o);
-        place = at;
+        add(by_line[p.place_at(at).label], o, at);
+        add(all, o, at);
+        blamed.add(at, static_cast<double>(o.bytes));
     }
     if (by_wrapper >= 10) j.exempt("R30", by_wrapper, 0, "the same line waits for the copy at once");
-    if (count < 10 && bytes < 64 * mib) return;
-    finding f = j.at("R30", place);
-    f.count = count;
-    f.cost = std::min(1.0, j.share(blocked));
-    f.structural = j.per_step(count) >= 0.8;
-    f.what =
-        fmt::format("{} copies ({} MiB) said to be asynchronous use pageable memory, so the host stands still for them",
-                    count, bytes / mib);
-    f.arithmetic = fmt::format("{:.1f} ms in the calls / {:.1f} ms", in_ms(blocked), in_ms(p.span()));
-    f.level = std::max(severity::low, j.by_cost(f.cost, f.structural, count));
-    j.find(std::move(f));
+    auto const say = [&](copies const& c) {
+        finding f = j.at("R30", c.place);
+        f.count = c.count;
+        f.cost = std::min(1.0, j.share(c.blocked));
+        f.structural = j.per_step(c.count) >= 0.8;
+        f.what = fmt::format(
+            "{} copies ({} MiB) said to be asynchronous use pageable memory, so the host stands still for them",
+            c.count, c.bytes / mib);
+        f.arithmetic = fmt::format("{:.1f} ms in the calls / {:.1f} ms", in_ms(c.blocked), in_ms(p.span()));
+        f.level = std::max(severity::low, j.by_cost(f.cost, f.structural, c.count));
+        j.find(std::move(f));
+    };
+    bool is_said = false;
+    for (auto const& [line, c] : by_line)
+        if (c.are_many()) say(c), is_said = true;
+    all.place = blamed.heaviest();
+    if (!is_said && all.are_many()) say(all);  // many lines with a few each
 }
 
 void small_copies(judge& j) {
@@ -67,7 +85,7 @@ void small_copies(judge& j) {
         std::uint64_t count = 0, bytes = 0;
         time_ns cost = 0;
         std::set<std::string> places;
-        std::uint32_t place = 0;
+        blamed_place blamed;
         for (auto const& o : p.ops) {
             if (!is_copy(o, way) || o.bytes > 64 * kib || o.graph != 0) continue;
             ++count;
@@ -75,13 +93,11 @@ void small_copies(judge& j) {
             if (p.in_steady(o.start)) cost += o.length() + call_time(p, o);
             auto const at = p.place_of(o.correlation);
             places.insert(p.place_at(at).label);
-            if (at != 0) place = at;
+            blamed.add(at, 1);
         }
-        auto const least = way == direction::to_device ? 3.0 : 3.0;
-        if (count < 60 || j.per_step(count) < least || places.size() > 3) continue;
         // One read per item is R22's; here several lie close together.
-        if (way == direction::to_host && j.per_step(count) < 3) continue;
-        finding f = j.at("R31", place);
+        if (count < 60 || j.per_step(count) < 3 || places.size() > 3) continue;
+        finding f = j.at("R31", blamed.heaviest());
         f.count = count;
         f.cost = std::min(1.0, j.share(cost));
         f.structural = true;
@@ -232,13 +248,15 @@ void re_upload(judge& j) {
 
 void device_copies(judge& j) {
     auto const& p = j.p;
-    time_ns all = 0;
+    std::vector<interval> moving;
     std::vector<time_ns> times;
     for (auto const& o : p.ops) {
         if (!p.in_steady(o.start) || !(is_copy(o, direction::on_device) || o.kind == op_kind::set)) continue;
-        all += o.length();
+        moving.push_back({o.start, std::min(o.end, p.steady.to)});
         times.push_back(o.start);
     }
+    time_ns all = 0;  // several at once are no more than the time they take
+    for (auto const& i : joined(std::move(moving))) all += i.length();
     auto const share = static_cast<double>(all) / static_cast<double>(std::max<time_ns>(1, p.steady_busy));
     if (share < j.number("R36.share", 0.15) || all < ms) return;
     finding f = j.at("R36", 0);
@@ -254,15 +272,15 @@ void device_copies(judge& j) {
 void managed(judge& j) {
     auto const& p = j.p;
     std::uint64_t count = 0, bytes = 0;
-    std::uint32_t place = 0;
+    blamed_place blamed;
     for (auto const& m : p.from->memory) {
         if (m.operation != 1 || m.memory != static_cast<std::uint8_t>(memory_kind::managed) || m.bytes < mib) continue;
         ++count;
         bytes += m.bytes;
-        if (auto const at = p.place_of(m.correlation); at != 0) place = at;
+        blamed.add(p.place_of(m.correlation), static_cast<double>(m.bytes));
     }
     if (count == 0) return;
-    finding f = j.at("R37", place);
+    finding f = j.at("R37", blamed.heaviest());
     f.count = count;
     f.what = fmt::format("{} of managed memory, {} MiB", count_text(count, "allocation"), bytes / mib);
     f.level = severity::medium;
@@ -316,20 +334,21 @@ void churn(judge& j) {
 void trimming(judge& j) {
     auto const& p = j.p;
     std::uint64_t bursts = 0, row = 0;
-    std::uint32_t place = 0, last = 0;
+    std::uint32_t last = 0;
+    blamed_place blamed;
     std::set<std::string> trimmed_at;
     auto const end_row = [&] {
         if (row >= 5) {
             ++bursts;
-            place = last;
-            trimmed_at.insert(p.place_at(place).label);
+            blamed.add(last, 1);
+            trimmed_at.insert(p.place_at(last).label);
         }
         row = 0;
     };
     for (auto const& c : p.calls) {
         if (c.what == call_class::trim) {
             ++bursts;
-            place = p.place_of(c.correlation);
+            blamed.add(p.place_of(c.correlation), 1);
         } else if (c.what == call_class::release) {
             ++row;
             last = p.place_of(c.correlation);
@@ -341,7 +360,7 @@ void trimming(judge& j) {
     if (last != 0 && trimmed_at.contains(p.place_at(last).label)) end_row();
     auto const per_step = j.per_step(bursts);
     if (bursts < 3 || per_step < 0.1) return;
-    finding f = j.at("R41", place);
+    finding f = j.at("R41", blamed.heaviest());
     f.count = bursts;
     f.structural = per_step >= 0.5;
     f.what = fmt::format("the pool was emptied {} times and filled again", bursts);

@@ -28,12 +28,14 @@ template <class Wanted>
 total sum(process_model const& p, Wanted const& wanted) {
     total out;
     std::vector<interval> all;
+    blamed_place blamed;
     for (auto const& f : p.firsts) {
         if (!wanted(f)) continue;
         ++out.count;
         all.push_back(f.when);
-        if (out.place == 0) out.place = f.place;
+        blamed.add(f.place, static_cast<double>(f.when.length()));
     }
+    out.place = blamed.heaviest();
     add_times(out, std::move(all), p.steady);
     return out;
 }
@@ -85,19 +87,15 @@ void driver_jit(judge& j) {
 void loading(judge& j) {
     auto const all =
         sum(j.p, [](first_event const& f) { return f.kind == first_kind::load || f.kind == first_kind::lazy; });
+    std::vector<interval> loads, compiles;
+    for (auto const& f : j.p.firsts)
+        (f.kind == first_kind::load || f.kind == first_kind::lazy ? loads : compiles).push_back(f.when);
+    loads = joined(std::move(loads));
+    compiles = joined(std::move(compiles));
     time_ns late = 0;
-    for (auto const& g : j.p.gaps) {
-        if (g.cause != gap_cause::first_call) continue;
-        bool const is_load = std::ranges::any_of(j.p.firsts, [&](first_event const& f) {
-            return (f.kind == first_kind::load || f.kind == first_kind::lazy) && f.when.from < g.when.to &&
-                   f.when.to > g.when.from;
-        });
-        bool const compiles = std::ranges::any_of(j.p.firsts, [&](first_event const& f) {
-            return f.kind != first_kind::load && f.kind != first_kind::lazy && f.when.from < g.when.to &&
-                   f.when.to > g.when.from;
-        });
-        if (is_load && !compiles) late = std::max(late, g.when.length());
-    }
+    for (auto const& g : j.p.gaps)
+        if (g.cause == gap_cause::first_call && overlap(g.when, loads) > 0 && overlap(g.when, compiles) == 0)
+            late = std::max(late, g.when.length());
     if (all.time < 100 * ms && late < 10 * ms) return;
     auto f = cold(
         j, "R12", all,
@@ -126,8 +124,11 @@ void child(judge& j) {
     std::map<std::string, total> by_name;
     std::vector<interval> all;
     total sum_of;
+    // Whose they are is not always known: then they are told once.
+    bool const is_main =
+        &j.p == &*std::ranges::max_element(j.m.processes, {}, [](process_model const& p) { return p.ops.size(); });
     for (auto const& c : j.m.children) {
-        if (!c.is_compiler || !c.is_outermost) continue;
+        if (!c.is_compiler || !c.is_outermost || (c.by != nullptr ? c.by != j.p.from : !is_main)) continue;
         auto& t = by_name[c.name];
         ++t.count;
         t.time += c.when.length();
@@ -179,9 +180,8 @@ void compile_in_loop(judge& j) {
     if (!p.cycle.found() || p.cycle.starts.size() < 8) return;
     auto const& starts = p.cycle.starts;
     std::set<std::size_t> hit;
-    std::uint64_t count = 0;
-    time_ns cost = 0;
-    std::uint32_t place = 0;
+    std::vector<interval> times;
+    blamed_place blamed;
     std::array<std::size_t, 4> quarters{};
     for (auto const& f : p.firsts) {
         if (f.when.from < p.steady.from || f.when.from >= p.steady.to || f.kind == first_kind::lazy ||
@@ -189,11 +189,13 @@ void compile_in_loop(judge& j) {
             continue;
         auto const step = static_cast<std::size_t>(std::ranges::upper_bound(starts, f.when.from) - starts.begin());
         if (hit.insert(step).second) ++quarters[std::min<std::size_t>(3, 4 * (f.when.from - p.steady.from) / p.span())];
-        if (f.kind != first_kind::load || f.when.length() > ms) ++count;
-        cost += f.when.length();
-        if (f.place != 0) place = f.place;
+        times.push_back({f.when.from, std::min(f.when.to, p.steady.to)});
+        blamed.add(f.place, static_cast<double>(f.when.length()));
     }
     if (hit.size() < 3) return;
+    time_ns cost = 0;  // the driver compiles while it loads, and compilers run side by side: a moment counts once
+    for (auto const& i : joined(std::move(times))) cost += i.length();
+    auto const place = blamed.heaviest();
     auto const steps = std::max<std::size_t>(1, p.steady_steps());
     auto const share = static_cast<double>(hit.size()) / static_cast<double>(steps);
     bool const dying = quarters[1] * 2 <= quarters[0] && quarters[2] * 2 <= quarters[1] &&

@@ -52,6 +52,13 @@ std::uint32_t most_common_place(process_model const& p, std::vector<operation co
     return counts.empty() ? 0 : std::ranges::max_element(counts, {}, [](auto const& k) { return k.second; })->first;
 }
 
+// One launch of the kernel that takes most of the time.
+operation const& example_of(std::vector<operation const*> const& all) {
+    std::unordered_map<std::uint32_t, time_ns> by_name;
+    for (auto const* o : all) by_name[o->name] += o->length();
+    return **std::ranges::max_element(all, {}, [&](operation const* o) { return by_name.at(o->name); });
+}
+
 bool in_most_steps(judge const& j, std::vector<operation const*> const& all) {
     std::vector<time_ns> times;
     for (auto const* o : all) times.push_back(o->start);
@@ -145,11 +152,15 @@ void small_grid(judge& j) {
             !on_purpose.contain(o))
             ++whole_run;
     f.count = whole_run;
-    f.cost = j.share(time_of(small)) * (1 - static_cast<double>(small.front()->blocks) / p.multiprocessors);
+    double idle = 0;
+    for (auto const* o : small)
+        idle += static_cast<double>(o->length()) * (1 - static_cast<double>(o->blocks) / p.multiprocessors);
+    f.cost = std::min(1.0, idle / static_cast<double>(p.span()));
+    auto const& example = example_of(small);
     f.structural = in_most_steps(j, small);
     f.what = fmt::format("{} of fewer than {} blocks ('{}': {}), {:.0f} % of the kernel time",
                          count_text(whole_run, "launch", "launches"), p.multiprocessors,
-                         short_kernel_name(p.text(small.front()->name)), small.front()->blocks, share * 100);
+                         short_kernel_name(p.text(example.name)), example.blocks, share * 100);
     f.level = of_share(share, 0.01, 0.05, 0.2);
     j.find(std::move(f));
 }
@@ -170,7 +181,7 @@ void block_shape(judge& j) {
     f.structural = in_most_steps(j, odd);
     f.what =
         fmt::format("{} with blocks of {}, {:.0f} % of the kernel time", count_text(whole_run, "launch", "launches"),
-                    count_text(odd.front()->threads, "thread"), share * 100);
+                    count_text(example_of(odd).threads, "thread"), share * 100);
     f.level = of_share(share, 0.05, 0.2, 2);
     j.find(std::move(f));
 }
@@ -179,23 +190,20 @@ void occupancy(judge& j) {
     auto const& p = j.p;
     auto const all = steady_kernels(p);
     std::vector<operation const*> thin;
-    std::string_view limit;
     tuned_kernels on_purpose{p};
     for (auto const* o : all) {
         if (o->shared >= 180 * 1024 || o->length() < 10 * us || on_purpose.contain(*o)) continue;
-        auto const answer = theoretical_occupancy(p, *o);
-        if (answer.share >= 0.25) continue;
-        thin.push_back(o);
-        limit = answer.limit;
+        if (theoretical_occupancy(p, *o).share < 0.25) thin.push_back(o);
     }
     auto const share = thin.empty() ? 0 : static_cast<double>(time_of(thin)) / static_cast<double>(time_of(all));
     if (share < 0.1) return;
     finding f = j.at("R54", most_common_place(p, thin));
     f.count = thin.size();
     f.structural = in_most_steps(j, thin);
+    auto const& example = example_of(thin);
     f.what =
         fmt::format("'{}' and others fit less than a quarter of the warps ({} limit it), {:.0f} % of the kernel time",
-                    short_kernel_name(p.text(thin.front()->name)), limit, share * 100);
+                    short_kernel_name(p.text(example.name)), theoretical_occupancy(p, example).limit, share * 100);
     f.level = of_share(share, 0.1, 0.3, 2);
     j.find(std::move(f));
 }
@@ -363,13 +371,17 @@ void value_drives_loop(judge& j) {
     for (auto& [label, ops] : reads) {
         if (ops.size() < 20) continue;
         std::ranges::sort(ops);
+        std::vector<double> between;
+        for (std::size_t i = 1; i < ops.size(); ++i) between.push_back(ops[i] - ops[i - 1] - 1);
+        // What else a program does now and then (a validation, a checkpoint) lies between two of the reads, and drives nothing.
+        std::ranges::sort(between);
+        between.resize(between.size() - between.size() / 20 - 1);
         double sum = 0, squares = 0;
-        for (std::size_t i = 1; i < ops.size(); ++i) {
-            double const n = ops[i] - ops[i - 1] - 1;
+        for (double const n : between) {
             sum += n;
             squares += n * n;
         }
-        auto const n = static_cast<double>(ops.size() - 1);
+        auto const n = static_cast<double>(between.size());
         auto const mean = sum / n, deviation = std::sqrt(std::max(0.0, squares / n - mean * mean));
         if (mean < 4 || deviation / mean <= 0.2) continue;
         finding f = j.at("R65", places[label]);

@@ -118,12 +118,14 @@ void fallback(judge& j) {
     // Out of memory, no binary for this device, invalid device, launch failures.
     constexpr std::array bad{2u, 98u, 100u, 101u, 200u, 209u, 218u, 222u, 700u, 701u, 719u};
     std::uint64_t probes = 0;
+    bool is_found = false;
     for (auto const& c : p.calls) {
         if (c.status == 0) continue;
         if (std::ranges::find(bad, c.status) == bad.end()) {
             ++probes;
             continue;
         }
+        if (is_found) continue;
         auto const next = std::ranges::upper_bound(p.busy, c.end, {}, &interval::from);
         interval const quiet{c.end, next == p.busy.end() ? p.ended : next->from};
         auto const cpu = cpu_share(p, quiet);
@@ -133,17 +135,23 @@ void fallback(judge& j) {
         f.what = fmt::format("{} failed with {}, then {:.1f} s without the GPU at {:.0f} % of a core", p.text(c.name),
                              c.status, static_cast<double>(quiet.length()) / s, *cpu * 100);
         f.level = severity::high;
-        return j.find(std::move(f));
+        j.find(std::move(f));
+        is_found = true;
     }
+    // Once for each reason: in a loop it falls back as often as it is called.
+    std::map<std::tuple<std::string, std::string, bool>, std::uint64_t> fallen;
     for (auto const& d : p.from->dispatches) {
         auto const event = dispatch_event_of(p.text(d.text));
-        if (!event || event->kind != "fell_back") continue;
+        if (event && event->kind == "fell_back") ++fallen[{op_of(*event), event->reason, event->requested == "gpu"}];
+    }
+    for (auto const& [of, count] : fallen) {
+        auto const& [op, reason, was_asked_for] = of;
         finding f = j.at("R03", 0);
-        f.count = 1;
-        f.where = op_of(*event);
-        f.what = fmt::format("'{}' fell back to the CPU: {}", f.where,
-                             event->reason.empty() ? "no reason given" : event->reason);
-        f.level = event->requested == "gpu" ? severity::blocking : severity::high;
+        f.count = count;
+        f.where = op;
+        f.what = fmt::format("'{}' fell back to the CPU{}: {}", op, count == 1 ? "" : fmt::format(" {} times", count),
+                             reason.empty() ? "no reason given" : reason);
+        f.level = was_asked_for ? severity::blocking : severity::high;
         j.find(std::move(f));
     }
     if (probes > 0) j.exempt("R03", probes, 0, "calls that answered with a status that is no failure");
@@ -158,15 +166,15 @@ void wrong_arch(judge& j) {
     given = joined(std::move(given));
     std::uint64_t count = 0;
     time_ns all = 0;
-    std::uint32_t place = 0;
+    blamed_place blamed;
     for (auto const& f : p.firsts) {
         if (f.kind != first_kind::driver_compile || overlap(f.when, given) > 0) continue;
         ++count;
         all += f.when.length();
-        place = f.place;
+        blamed.add(f.place, static_cast<double>(f.when.length()));
     }
     if (count == 0) return;
-    finding f = j.at("R04", place);
+    finding f = j.at("R04", blamed.heaviest());
     f.count = count;
     f.is_cold = true;
     f.what = fmt::format(
@@ -206,8 +214,8 @@ void precision(judge& j) {
 void demoted(judge& j) {
     auto const& p = j.p;
     std::uint64_t count = 0;
-    time_ns lost = 0;
-    std::uint32_t place = 0;
+    time_ns lost = 0, in_steady = 0;
+    blamed_place blamed;
     operation const* down = nullptr;
     for (auto const& o : p.ops) {
         if (o.kind != op_kind::copy || o.bytes < (1u << 20)) continue;
@@ -218,14 +226,15 @@ void demoted(judge& j) {
         if (ratio >= 0.9 && ratio <= 1.1 && host.length() >= 50'000'000 && overlap(host, p.busy) < host.length() / 10) {
             ++count;
             lost += host.length();
-            place = p.place_of(down->correlation);
+            in_steady += interval{std::max(host.from, p.steady.from), std::min(host.to, p.steady.to)}.length();
+            blamed.add(p.place_of(down->correlation), static_cast<double>(host.length()));
         }
         down = nullptr;
     }
     if (count < 3) return;
-    finding f = j.at("R06", place);
+    finding f = j.at("R06", blamed.heaviest());
     f.count = count;
-    f.cost = j.share(lost);
+    f.cost = j.share(in_steady);
     f.what =
         fmt::format("{} times 1 MiB or more went to the host, stayed there for {:.0f} ms on average, and came back",
                     count, static_cast<double>(lost) * 1e-6 / static_cast<double>(count));
@@ -242,25 +251,35 @@ void said_and_ran(judge& j) {
     for (auto const& o : p.ops)
         if (o.kind == op_kind::kernel)
             if (auto const at = id_of.find(o.correlation); at != id_of.end()) ++kernels[at->second];
-    std::uint64_t agree = 0;
+    struct lie {
+        std::uint64_t count = 0, kernels = 0;
+    };
+    std::map<std::pair<std::string, std::string>, lie> lies;  // by operation and what it said
+    std::uint64_t agree = 0, without_items = 0;
     for (auto const& d : p.from->dispatches) {
         auto const event = dispatch_event_of(p.text(d.text));
         if (!event || event->kind != "dispatched") continue;
         auto const& selected = event->selected;
         auto const seen = kernels[d.id];
-        bool const lies = (selected == "gpu" && seen == 0) || (selected == "cpu" && seen > 0);
-        if (!lies) {
+        bool const is_lie = (selected == "gpu" && seen == 0) || (selected == "cpu" && seen > 0);
+        if (!is_lie) {
             ++agree;
-            continue;
+        } else if (event->has_no_items) {
+            ++without_items;
+        } else {
+            auto& to = lies[{op_of(*event), selected}];
+            ++to.count;
+            to.kernels += seen;
         }
-        if (event->has_no_items) {
-            j.exempt("R07", 1, 0, "a dispatch of no items");
-            continue;
-        }
+    }
+    if (without_items > 0) j.exempt("R07", without_items, 0, "dispatches of no items");
+    for (auto const& [of, told] : lies) {
+        auto const& [op, selected] = of;
         finding f = j.at("R07", 0);
-        f.where = op_of(*event);
-        f.count = 1;
-        f.what = fmt::format("'{}' said it ran on the {} and {} kernels ran under it", f.where, selected, seen);
+        f.where = op;
+        f.count = told.count;
+        f.what = fmt::format("'{}' said{} it ran on the {} and {} kernels ran under it", op,
+                             told.count == 1 ? "" : fmt::format(" {} times", told.count), selected, told.kernels);
         f.level = severity::high;
         j.find(std::move(f));
     }

@@ -283,18 +283,19 @@ void null_stream(judge& j) {
     auto const& p = j.p;
     auto const use = streams_of(p);
     std::uint32_t null = 0;
-    bool has_null = false, has_blocking = false;
+    bool has_null = false;
+    std::uint64_t blocking = 0;
     for (auto const s : use.big) {
         auto const flag = p.stream_flags.find(s);
         if (p.null_streams.contains(s)) {
             has_null = true;
             null = s;
         } else if (flag != p.stream_flags.end() && flag->second == 1) {
-            has_blocking = true;
+            ++blocking;
         }
     }
     if (!has_null || use.big.size() < 2) return;
-    if (!has_blocking) return j.good("streams are non-blocking: the null stream does not hold them up");
+    if (blocking == 0) return j.good("streams are non-blocking: the null stream does not hold them up");
     std::uint64_t count = 0;
     time_ns held = 0;
     std::uint32_t place = 0;
@@ -308,8 +309,8 @@ void null_stream(judge& j) {
     f.count = count;
     f.cost = j.share(held + gap_time(p, {gap_cause::dependency, gap_cause::latency}));
     f.structural = j.per_step(count) >= 0.8;
-    f.what = fmt::format("{} operations on the null stream, and {} blocking streams wait for each of them", count,
-                         use.big.size() - 1);
+    f.what = fmt::format("{} operations on the null stream, and {} for each of them", count,
+                         count_text(blocking, "blocking stream waits", "blocking streams wait"));
     f.level = std::max(severity::medium, std::min(severity::high, j.by_cost(f.cost, f.structural, count)));
     if (!f.caller && f.cost >= 0.1 && f.where != "?") f.level = severity::blocking;
     j.find(std::move(f));

@@ -56,9 +56,12 @@ void add_unnumbered(std::vector<child_process>& out, format::child_record const&
 // A number comes again, and at once in another namespace of processes.
 class seen_processes {
 public:
-    explicit seen_processes(recording const& from) : from_{from} {
+    seen_processes(recording const& from, std::uint32_t runner) : from_{from}, runner_{runner} {
         std::vector<format::child_record> told;
-        for (auto const& p : from.processes) told.insert(told.end(), p.children.begin(), p.children.end());
+        for (auto const& p : from.processes) {
+            told.insert(told.end(), p.children.begin(), p.children.end());
+            if (p.recorded()) recorded_.emplace(p.about.pid, &p);
+        }
         std::ranges::stable_sort(told, {}, &format::child_record::time);
         for (auto const& c : told) {
             if (c.pid != 0) take(c);
@@ -77,6 +80,7 @@ public:
             bool const by_compiler = parent != nullptr && parent->is_compiler;
             c.is_outermost = !by_compiler;
             c.is_helper = c.is_helper || (c.is_compiler && by_compiler && parent->is_helper);
+            if (c.is_compiler) name_starter(c);
         }
         unnumbered_.insert(unnumbered_.end(), all_.begin(), all_.end());
         return std::move(unnumbered_);
@@ -161,7 +165,32 @@ private:
         return &all_[later == of.begin() ? of.front() : *(later - 1)];
     }
 
+    // Null: nobody of that number was recorded then.
+    [[nodiscard]] process_recording const* recorded_as(std::uint32_t pid, time_ns when) const {
+        constexpr time_ns resolution = 50 * ms;  // of when a process began
+        process_recording const* out = nullptr;
+        for (auto [at, end] = recorded_.equal_range(pid); at != end; ++at) {
+            auto const& r = *at->second;
+            bool const is_over = !r.ends.empty() && r.ends.back().time + resolution < when;
+            bool const had_begun = r.about.started <= when + resolution;
+            if (had_begun && !is_over && (out == nullptr || r.about.begun > out->about.begun)) out = &r;
+        }
+        return out;
+    }
+    void name_starter(child_process& to) const {
+        constexpr int most_generations = 1000;  // numbers come again: none is its own ancestor
+        child_process const* c = &to;
+        for (int n = 0; c != nullptr && n < most_generations; ++n) {
+            to.by = recorded_as(c->parent, c->when.from);
+            to.is_apart = to.by == nullptr && runner_ != 0 && c->parent == runner_;
+            if (to.by != nullptr || to.is_apart) return;
+            c = parent_of(*c);
+        }
+    }
+
     recording const& from_;
+    std::uint32_t runner_;
+    std::multimap<std::uint32_t, process_recording const*> recorded_;  // by number
     std::map<std::uint32_t, life> lives_;
     std::vector<child_process> all_, unnumbered_;
     std::vector<std::uint32_t> identities_;  // of all_, as they said when they began; 0: not known
@@ -170,6 +199,8 @@ private:
 
 }  // namespace
 
-std::vector<child_process> processes_seen(recording const& from) { return seen_processes{from}.all(); }
+std::vector<child_process> processes_seen(recording const& from, std::uint32_t runner) {
+    return seen_processes{from, runner}.all();
+}
 
 }  // namespace kiln::audit

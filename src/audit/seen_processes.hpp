@@ -6,7 +6,7 @@
 
 namespace kiln::audit {
 
-// Every process that was seen to begin, to be asked for, or to end.
-[[nodiscard]] std::vector<child_process> processes_seen(recording const& from);
+// Every process that was seen to begin, to be asked for, or to end. `runner`: who started the program; 0: not known.
+[[nodiscard]] std::vector<child_process> processes_seen(recording const& from, std::uint32_t runner);
 
 }  // namespace kiln::audit

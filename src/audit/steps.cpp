@@ -157,20 +157,25 @@ bool knows_most_launches(process_model const& p) {
     return 10 * known >= 9 * all;
 }
 
-// Whether a sequence repeats with that lag over its last half, but for a tenth of it. What does not is seen at a few places, wherever they are
-// (at even distances they might all be alike): there may be as many lags to try as there are kernels.
-bool repeats_with(std::vector<std::uint32_t> const& symbols, std::size_t lag) {
+// Whether a sequence may repeat with that lag over its last half. What does not is seen at a few places, wherever they are (at even distances
+// they might all be alike): there may be as many lags to try as there are kernels.
+bool may_repeat_with(std::vector<std::uint32_t> const& symbols, std::size_t lag) {
     constexpr std::size_t looked_at = 256;
     auto const n = symbols.size(), from = std::max(n / 2, lag);
-    auto const is_same = [&](std::size_t i) { return symbols[i] == symbols[i - lag] ? std::size_t{1} : 0; };
-    if (n - from > 8 * looked_at) {
-        std::minstd_rand somewhere;
-        std::size_t same = 0;
-        for (std::size_t k = 0; k < looked_at; ++k) same += is_same(from + somewhere() % (n - from));
-        if (4 * same < 3 * looked_at) return false;
-    }
+    if (n - from <= 8 * looked_at) return true;
+    std::minstd_rand somewhere;
     std::size_t same = 0;
-    for (auto i = from; i < n; ++i) same += is_same(i);
+    for (std::size_t k = 0; k < looked_at; ++k) {
+        auto const i = from + somewhere() % (n - from);
+        same += symbols[i] == symbols[i - lag] ? 1 : 0;
+    }
+    return 4 * same >= 3 * looked_at;
+}
+// Whether it does, but for a tenth.
+bool repeats_with(std::vector<std::uint32_t> const& symbols, std::size_t lag) {
+    auto const n = symbols.size(), from = std::max(n / 2, lag);
+    std::size_t same = 0;
+    for (auto i = from; i < n; ++i) same += symbols[i] == symbols[i - lag] ? 1 : 0;
     return static_cast<double>(same) >= 0.9 * static_cast<double>(n - from);
 }
 
@@ -197,8 +202,13 @@ std::size_t period_of(std::vector<std::uint32_t> const& symbols) {
         if (all + 1 >= least_steps) lags.insert(best.second);
     }
     auto const n = symbols.size();
+    // Where one kernel is nearly all there is, each lag is nearly one.
+    constexpr std::size_t most_looked_at = 300'000'000;
+    std::size_t looked_at = 0;
     for (auto const lag : lags) {
-        if (lag != 0 && lag <= n / least_steps && repeats_with(symbols, lag)) return lag;
+        if (lag == 0 || lag > n / least_steps || !may_repeat_with(symbols, lag)) continue;
+        if (repeats_with(symbols, lag)) return lag;
+        if (looked_at += n / 2; looked_at > most_looked_at) return 0;
     }
     return 0;
 }

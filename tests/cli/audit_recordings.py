@@ -65,4 +65,52 @@ for what in ("Allocations, by line", "Streams, and who queued work on them", "ea
     check(what in pages["synchronous"], "the page has it", what, pages["synchronous"])
 check(re.search(r"spin 300 .*? 8 × 100 and 1 more ", pages["synchronous"]), "every launch shape of a kernel", pages["synchronous"])
 check([f["rule"] for f in reports["scalar"]["first_three"]][:1] == ["R22"], "the first to mend", reports["scalar"]["first_three"])
+
+# Where nothing was found nothing is broken, however little is let pass.
+check(not reports["timing"]["findings"] and reports["pinned"]["worst"] == "LOW", "what was found", reports["timing"]["findings"], reports["pinned"]["worst"])
+run("audit", "report", SCRATCH / "timing", "--fail-on", "info")
+run("audit", "report", SCRATCH / "pinned", "--fail-on", "info", status=3)
+
+# Slices of one track of a trace lie in one another or apart, or each would end with another's end. On JAX's stream kernels begin before the last one has ended.
+def fields(data):
+    at = 0
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+    while at < len(data):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        else:
+            size = varint()
+            yield key >> 3, data[at:at + size]
+            at += size
+
+
+run("audit", "report", SCRATCH / "jax", "--perfetto", SCRATCH / "trace")
+open_at, slices = {}, {}
+for _, packet in fields((SCRATCH / "trace").read_bytes()):
+    packet = dict(fields(packet))
+    if 11 not in packet:
+        continue
+    event = dict(fields(packet[11]))
+    if event[9] == 1:
+        open_at[event[11]] = packet[8]
+    else:
+        slices.setdefault(event[11], []).append((open_at.pop(event[11]), packet[8]))
+check(sum(map(len, slices.values())) > 1000, "the trace is read", {track: len(all) for track, all in slices.items()})
+for track, all in slices.items():
+    ends = []
+    for begin, end in sorted(all, key=lambda s: (s[0], -s[1])):
+        while ends and ends[-1] <= begin:
+            ends.pop()
+        check(not ends or end <= ends[-1], "slices do not cross", track, begin, end, ends[-1:])
+        ends.append(end)
 print("ok")

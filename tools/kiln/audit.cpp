@@ -52,7 +52,7 @@ int judged(audit_arguments const& a, audit::budget const& b, audit::report_input
     if (left_the_gpu) return out;
     if (!a.fail_on.empty()) {
         auto const most = *audit::severity_named(a.fail_on);
-        if (in.result.worst() >= most) {
+        if (!in.result.findings.empty() && in.result.worst() >= most) {
             complain(fmt::format("audit: broken: the worst finding is {}", name_of(in.result.worst())));
             out = broken;
         }

@@ -113,6 +113,17 @@ TEST(budget, a_rule_that_had_nothing_to_look_at_keeps_nothing) {
     EXPECT_TRUE(line_of(little, "R22.count <= 0").kept) << "that one needs no steps";
 }
 
+TEST(budget, without_a_companion_the_share_of_processes_is_not_known) {
+    for (bool const is_hooked : {true, false}) {
+        scene x;
+        reads(x, 40);
+        if (!is_hooked) x.all().about = R"({"command":["ctest"],"hook":"none"})";
+        auto const line = line_of(judge_scene(x), "health.gpu_share >= 95%");
+        EXPECT_EQ(line.kept, is_hooked) << line.text;
+        EXPECT_EQ(line.unknown, !is_hooked) << line.text;
+    }
+}
+
 TEST(budget, an_unknown_name_is_answered_with_the_nearest) {
     for (auto const* bad :
          {"R22.per_stp <= 1", "stedy.gpu_busy >= 60%", "R22.per_step <= many", "R22.per_step = 1", "nonsense",
@@ -406,6 +417,21 @@ TEST(diff, kernels_of_one_name_are_told_once_and_numbers_are_numbers) {
     EXPECT_EQ(data["kernels"]["new"], nlohmann::ordered_json::array({"mul"}));
 }
 
+TEST(diff, a_run_that_failed_is_broken_however_short_it_was) {
+    scene whole, failed;
+    for (auto* x : {&whole, &failed}) {
+        reads(*x, 40);
+        x->all().about = fmt::format(R"({{"wall_s":{},"exit_status":{}}})", x == &whole ? 2 : 1, x == &whole ? 0 : 139);
+    }
+    auto const a = judge_scene(whole), b = judge_scene(failed);
+    auto const found = compare(input(a), input(b), strictness::any).value();
+    EXPECT_TRUE(found.broken);
+    EXPECT_NE(found.lines.front().find("ended with 139"), std::string::npos) << found.lines.front();
+    EXPECT_EQ(to_json(found)["exit_status"]["after"], 139);
+    EXPECT_FALSE(compare(input(b), input(b), strictness::any).value().broken) << "as it did before";
+    EXPECT_FALSE(compare(input(b), input(a), strictness::any).value().lines.front().starts_with("WORSE  the program"));
+}
+
 TEST(diff, compiling_again_is_r17) {
     scene first, second, third, half;
     for (auto* x : {&first, &second, &third, &half}) {
@@ -593,6 +619,41 @@ TEST(report, has_a_bar_for_each_process_that_is_at_work) {
     for (auto const* const part : {"The steady state of process 42: ", "The steady state of process 43: "})
         EXPECT_NE(page.find(part), page.npos) << part;
     EXPECT_NE(other.find("The steady state: "), other.npos);
+}
+
+TEST(report, of_much_that_was_found_ends_with_its_sign_off_and_files) {
+    scene x;
+    two_processes(x);
+    auto seen = judge_scene(x);
+    finding f;
+    f.rule = "R33";
+    f.level = severity::medium;
+    seen.r.findings.assign(200, f);
+    for (std::size_t i = 0; i < 200; ++i) seen.r.findings[i].where = fmt::format("a.py:{}", i + 1000);
+    seen.r.exempt.assign(9, {"R22", "a.py:1", "every n-th step", 9});
+    seen.r.good.assign(2, "the queue stays full");
+    for (std::uint32_t pid = 1; pid < 9; ++pid) seen.m.compiles.emplace_back().pid = pid;
+    auto in = input(seen);
+    in.files = {"page.html", "trace", "recording"};
+    auto const text = to_text(in);
+    EXPECT_TRUE(text.ends_with("             page.html\n             trace\n             recording\n")) << text;
+    EXPECT_NE(text.find("sign-off "), text.npos) << text;
+    EXPECT_EQ(std::ranges::count(text, '\n'), 45);
+    auto const page = to_html(in);
+    EXPECT_EQ(page.find("a.py:1060"), page.npos);
+    EXPECT_NE(page.find("140 more are not shown here"), page.npos) << "what is left out is said";
+}
+
+TEST(report, shows_no_source_of_another_process_with_the_same_number) {
+    scene x;
+    reads(x, 40);
+    x.another_process(42).on("other.py:1").launch("k").on("other.py:77").launch("l");
+    auto const seen = judge_scene(x);
+    auto const read = seen.found("R22");
+    ASSERT_TRUE(read != nullptr && seen.m.processes.at(1).places.size() > read->place) << seen.rules();
+    auto const& other = seen.m.processes[1].places[read->place];
+    x.all().sources[{other.file, other.line}] = {.first = other.line, .lines = {"nothing to do with it"}};
+    EXPECT_EQ(to_html(input(seen)).find("nothing to do with it"), std::string::npos);
 }
 
 TEST(report, a_kernel_has_all_its_launch_shapes) {

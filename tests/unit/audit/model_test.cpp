@@ -8,6 +8,7 @@
 
 #include <ctime>
 #include <functional>
+#include <random>
 
 namespace kiln::audit::testing {
 namespace {
@@ -325,6 +326,76 @@ TEST(audit_order, a_blocking_finding_folds_the_later_ones) {
     EXPECT_TRUE(read->caller);
     ASSERT_NE(seen.found("R62"), nullptr) << seen.rules();
     EXPECT_TRUE(seen.found("R62")->is_later);
+}
+
+// A compiler that was started by a process, and ran for so long from then on.
+void compiles_apart(scene& x, std::uint32_t pid, std::uint32_t by, double takes,
+                    std::string_view name = "/usr/bin/ptxas") {
+    for (std::uint32_t const event : {1u, 4u}) {
+        x.p().children.push_back(
+            {.pid = pid, .parent = by, .name = x.text(name), .event = event, .time = scene::ns(x.now())});
+        x.passes(event == 1 ? takes : 0);
+    }
+}
+
+TEST(audit_children, compilers_are_of_who_started_them) {
+    scene x;
+    x.p().children.push_back(
+        {.pid = 500, .parent = 42, .name = x.text("/usr/bin/python3"), .event = 1, .time = scene::ns(x.now())});
+    for (std::uint32_t n = 0; n < 3; ++n) compiles_apart(x, 2000 + n, n == 0 ? 42 : 500, 100'000);
+    x.repeat(60, [](scene& y, int) { plain_step(y); });
+    x.another_process(43).passes(100'000);
+    x.repeat(60, [](scene& y, int) { plain_step(y); });
+    auto const seen = judge_scene(x);
+    ASSERT_EQ(std::ranges::count(seen.r.findings, "R14", &finding::rule), 1) << seen.rules();
+    EXPECT_EQ(seen.found("R14")->pid, 42u);
+    EXPECT_EQ(seen.found("R14")->count, 3u);
+    for (auto const& p : seen.m.processes)
+        EXPECT_EQ(std::ranges::count(p.firsts, first_kind::child, &first_event::kind), p.pid == 42 ? 3 : 0) << p.pid;
+}
+
+TEST(audit_children, who_compiles_beside_a_program_is_none_of_its_steps) {
+    for (bool const is_beside : {true, false}) {
+        scene x;
+        x.all().about = R"({"runner":7})";
+        x.p().about.parent = 30;
+        for (std::uint32_t const pid : {30u, 31u})  // a shell, and make
+            x.p().children.push_back(
+                {.pid = pid, .parent = pid == 30 ? 7u : 30u, .name = x.text("/bin/sh"), .event = 1, .time = 5});
+        x.repeat(60, [&](scene& y, int i) {
+            plain_step(y);
+            if (i > 10)
+                compiles_apart(y, 2000 + static_cast<std::uint32_t>(i), is_beside ? 31 : 42, 3000, "/usr/bin/cc1");
+        });
+        auto const seen = judge_scene(x);
+        EXPECT_EQ(seen.found("R16") == nullptr, is_beside) << seen.rules();
+        EXPECT_NE(seen.found("R14"), nullptr) << "somebody compiled: " << seen.rules();
+    }
+}
+
+TEST(audit_losses, nothing_that_is_left_is_no_answer) {
+    scene x;
+    x.launch("k").launch("k").p().calls = {};
+    x.p().kernels.consume([](auto const&) {});
+    for (int i = 0; i < 9; ++i) x.p().kernels.push_back({});  // without a time
+    auto const seen = judge_scene(x, {.expect_gpu = true});
+    EXPECT_EQ(seen.m.records, 0u);
+    EXPECT_EQ(seen.m.dropped, 9u);
+    EXPECT_FALSE(seen.r.can_be_judged || seen.r.nothing_ran) << seen.r.why_not;
+    EXPECT_EQ(seen.found("R01"), nullptr) << "whether one ran nobody knows";
+}
+
+// Eight launches of one kernel and an upload of any of many sizes, over and over: nearly every lag is nearly one.
+TEST(audit_steps, take_no_longer_where_one_kernel_is_nearly_all) {
+    std::minstd_rand sizes;
+    std::vector<std::uint32_t> symbols;
+    for (int i = 0; i < 300'000; ++i) {
+        symbols.insert(symbols.end(), 8, 1u);
+        symbols.push_back(2u + static_cast<std::uint32_t>(sizes() % 7'000));
+    }
+    auto const before = std::clock();
+    EXPECT_EQ(period_of(symbols), 0u);
+    EXPECT_LT(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC, 5.0);
 }
 
 TEST(audit_ledger, sums_to_the_time_until_steady) {

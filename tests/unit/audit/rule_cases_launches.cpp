@@ -35,6 +35,11 @@ body reads_after(int (*launches)(int)) {
     };
 }
 
+// As a validation after each hundred steps.
+body reads_after_four_or_many() {
+    return reads_after([](int i) { return i % 100 == 50 ? 2000 : 5; });
+}
+
 // Of a kernel whose times make no sense.
 making ends_at(std::uint64_t time) {
     return then_plain(40, [=](s x) {
@@ -116,6 +121,7 @@ std::vector<rule_case> cases_of_launches() {
         {"R62", "budget_allows", passes, loop(60, some(30)), {.numbers = {{"R62.share", 0.1}}}},
         {"R65", "fires", fires, loop(40, reads_after([](int i) { return 4 + (i * 7) % 9; }))},
         {"R65", "steady_count", below, loop(40, reads_after([](int) { return 6; }))},
+        {"R65", "now_and_then_something_else", passes, loop(200, reads_after_four_or_many())},
         {"R65", "short_loops", passes, loop(40, reads_after([](int i) { return 1 + i % 3; }))},
         {"R66", "fires", fires, loop(20, host_after(3000, 6000))},
         {"R66", "short_gaps", below, loop(20, host_after(3000, 3500))},

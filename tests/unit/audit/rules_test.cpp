@@ -82,6 +82,143 @@ TEST(audit_rules, take_no_longer_where_ranges_lie_in_one_another) {
     EXPECT_TRUE(std::ranges::none_of(r.findings, [](finding const& f) { return f.rule == "R94"; }));
 }
 
+// ---- who is to blame
+
+TEST(audit_blame, is_of_each_line_that_copies_and_not_of_the_last) {
+    auto const play = [](scene& x) {
+        copy_options const pageable{.takes = 3000, .host = memory_kind::pageable, .call_takes = 3000};
+        x.repeat(40,
+                 [&](scene& y, int) { y.on("big.py:1").copy(direction::to_device, 32 << 20, pageable).launch("k"); });
+        x.on("small.py:9").copy(direction::to_device, 100 << 10, pageable).launch("l");
+    };
+    scene one, other;
+    play(one);
+    play(other);
+    auto const seen = judge_scene(one);
+    ASSERT_NE(seen.found("R30"), nullptr) << seen.rules();
+    EXPECT_EQ(seen.found("R30")->where, "big.py:1");
+    EXPECT_EQ(seen.found("R30")->count, 40u);
+    EXPECT_NE(judge_scene(other, {.allowed = {{"R30", "small.py:9", "once"}}}).found("R30"), nullptr);
+}
+
+TEST(audit_blame, of_a_few_copies_at_many_lines_is_told_once) {
+    scene x;
+    x.repeat(20, [](scene& y, int i) {
+        y.on(fmt::format("a.py:{}", i))
+            .copy(direction::to_device, 1 << 20, {.host = memory_kind::pageable})
+            .launch("k");
+    });
+    auto const seen = judge_scene(x);
+    ASSERT_NE(seen.found("R30"), nullptr) << seen.rules();
+    EXPECT_EQ(seen.found("R30")->count, 20u);
+    EXPECT_EQ(std::ranges::count(seen.r.findings, "R30", &finding::rule), 1);
+}
+
+TEST(audit_blame, is_of_the_line_that_compiles_longest) {
+    scene x;
+    x.repeat(40, [](scene& y, int i) {
+        plain_step(y);
+        if (i > 10) y.on("slow.py:5"), y.call("cuModuleLoadData", 2000);
+    });
+    x.on("quick.py:7");
+    x.call("cuModuleLoadData", 1);
+    x.on("a.py:1").launch("last");
+    auto const seen = judge_scene(x);
+    ASSERT_NE(seen.found("R16"), nullptr) << seen.rules();
+    EXPECT_EQ(seen.found("R16")->where, "slow.py:5");
+}
+
+TEST(audit_costs, are_no_more_than_the_time) {
+    scene loads, demoted;
+    loads.repeat(60, [](scene& y, int) {  // the driver compiles while it loads
+        plain_step(y);
+        auto const from = y.now();
+        y.call("cuModuleLoadData", 2000);
+        y.p().jits.push_back(
+            {.thread = scene::thread, .operation = 3, .start = scene::ns(from + 1), .end = scene::ns(from + 1999)});
+    });
+    auto const seen = judge_scene(loads);
+    auto const* const f = seen.found("R16");
+    ASSERT_NE(f, nullptr) << seen.rules();
+    EXPECT_LE(f->cost, 1);
+    EXPECT_GT(f->cost, 0.8);
+    demoted.repeat(20, [](scene& y, int) {
+        y.on("w.py:1").copy(direction::to_host, 4 << 20).wait("cudaStreamSynchronize").passes(100'000);
+        y.on("w.py:2").copy(direction::to_device, 4 << 20).launch("w");
+    });
+    demoted.on("w.py:5");
+    demoted.call("cuModuleLoadData", 5000);
+    plain_steps(100)(demoted);
+    auto const before = judge_scene(demoted);
+    for (auto const& one : before.r.findings) EXPECT_LE(one.cost, 1) << one.rule << "\n" << before.rules();
+    ASSERT_NE(before.found("R06"), nullptr) << before.rules();
+}
+
+TEST(audit_rules, tell_once_what_falls_back_or_lies_for_one_reason) {
+    scene x;
+    plain_steps(40)(x);
+    for (std::uint64_t id = 1; id <= 90; ++id)
+        x.dispatch(
+            id,
+            fmt::format(R"({{"kind":"{}","op":"scan","requested":"auto","selected":"gpu","reason":"{}","items":{}}})",
+                        id % 3 == 0 ? "fell_back" : "dispatched", id % 2 == 0 ? "no device" : "no memory",
+                        id % 3 == 1 ? 9 : 0));
+    auto const seen = judge_scene(x);
+    std::map<std::string, std::uint64_t> times, findings;
+    for (auto const& f : seen.r.findings) {
+        ++findings[f.rule];
+        times[f.rule] += f.count;
+    }
+    EXPECT_EQ(findings["R03"], 2u) << seen.rules();
+    EXPECT_EQ(times["R03"], 30u);
+    EXPECT_EQ(findings["R07"], 1u);
+    EXPECT_EQ(times["R07"], 30u);
+    EXPECT_EQ(seen.exempt("R07"), 30u);
+    EXPECT_EQ(std::ranges::count(seen.r.exempt, "R07", &exemption::rule), 1);
+}
+
+TEST(audit_rules, name_the_kernel_that_takes_longest_and_its_own_limit) {
+    scene x;
+    x.launch("early", {.takes = 20, .blocks = 100, .threads = 64, .registers = 250});
+    x.repeat(60, [](scene& y, int) {
+        y.on("a.py:1").launch("rare", {.takes = 15, .blocks = 100, .threads = 64, .registers = 255, .shared = 1 << 10});
+        y.on("a.py:2").launch("often", {.takes = 300, .blocks = 2, .threads = 64, .shared = 100 << 10});
+    });
+    auto const seen = judge_scene(x);
+    auto const *const grid = seen.found("R52"), *const occupancy = seen.found("R54");
+    ASSERT_TRUE(grid != nullptr && occupancy != nullptr) << seen.rules();
+    EXPECT_NE(grid->what.find("('often': 2)"), std::string::npos) << grid->what;
+    EXPECT_GT(grid->cost, 0.5);
+    EXPECT_NE(occupancy->what.find("'often'"), std::string::npos) << occupancy->what;
+    EXPECT_NE(occupancy->what.find("shared memory"), std::string::npos) << occupancy->what;
+}
+
+TEST(audit_rules, count_the_streams_that_wait_for_the_null_stream) {
+    scene x;
+    x.stream_flag(8, 1);
+    for (std::uint32_t const s : {9u, 10u, 11u}) x.stream_flag(s, 2);
+    x.repeat(60, [](scene& y, int) {
+        for (std::uint32_t const s : {8u, 9u, 10u, 11u}) y.on("a.py:1").launch("k", {.on_stream = s});
+        y.on("a.py:2").launch("l", {.on_stream = scene::null_stream});
+    });
+    auto const seen = judge_scene(x);
+    ASSERT_NE(seen.found("R27"), nullptr) << seen.rules();
+    EXPECT_NE(seen.found("R27")->what.find("1 blocking stream waits"), std::string::npos) << seen.found("R27")->what;
+}
+
+TEST(audit_rules, take_no_longer_where_each_step_loads) {
+    scene x;
+    x.repeat(80'000, [](scene& y, int i) {
+        y.launch("k", {.takes = 2}).passes(10);
+        y.call("cuModuleLoadData", 20);
+        if (i % 3 == 0) y.compile(20);
+    });
+    x.ends();
+    auto const before = std::clock();
+    (void)audit(model_of(x.all()));
+    EXPECT_LT(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC, 6.0);
+}
+
 TEST(audit_rules, are_forty_two_and_five_and_each_is_seen_three_times) {
     std::map<std::string, std::set<expected>> seen;
     for (auto const& c : cases()) {
