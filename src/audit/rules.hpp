@@ -6,6 +6,8 @@
 
 #include "audit/findings.hpp"
 
+#include <algorithm>
+#include <map>
 #include <span>
 
 namespace kiln::audit {
