@@ -287,6 +287,42 @@ for speaks, handler, remedy in (("http", takes_nothing, "add layout=bazel"), ("r
         check(remedy in said, f"what to do about {handler.__name__}", said)
         one.shutdown()
 
+# A server that takes what it is sent when nobody waits for it any more.
+class takes_its_time(takes_nothing):
+    known = set()
+
+    def answer(self, status, body=b""):
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_HEAD(self):
+        self.known.add(self.path)
+        time.sleep(0.8)
+        self.answer(200)
+
+    def do_GET(self):
+        if self.path not in self.known:
+            return self.answer(404)
+        time.sleep(0.8)
+        self.answer(200, b"no packet")
+
+    def do_PUT(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        time.sleep(0.8)
+        self.answer(201)
+
+
+with socketserver.ThreadingTCPServer(("127.0.0.1", 0), takes_its_time) as slow:
+    slow.handle_error = lambda *_: None  # nobody listens at the end
+    data("warm", "k.cu", "-a", "sm_80,sm_90", KILN_CACHE_DIR=SCRATCH / "two", KILN_REMOTE="off")
+    threading.Thread(target=slow.serve_forever, daemon=True).start()
+    told = json.loads(run("remote", "push", "--cache", "--json", status=1, KILN_CACHE_DIR=SCRATCH / "two",
+                          KILN_REMOTE=f"http://127.0.0.1:{slow.server_address[1]} trust=server timeout=1s connect-timeout=50ms").stdout)
+    check(told["there_already"] == 0 and told["failed"] > 0, "what was not sent in time was not there", told)
+    slow.shutdown()
+
 # A server that is not there.
 said = run("remote", "pull", *profile, status=1, KILN_CACHE_DIR=SCRATCH / "r", KILN_REMOTE=f"redis://127.0.0.1:{free_port()} trust=server").stderr
 check("connect: " in said and "a server that answers" in said, "pull: of a server that is down nobody says that it has nothing", said)

@@ -10,6 +10,7 @@
 #include "store/maintenance.hpp"
 #include "warmup/profile_file.hpp"
 
+#include <algorithm>
 #include <iostream>
 
 namespace kiln::cli {
@@ -207,11 +208,13 @@ int remote_push(remote_arguments const& a) {
         uploads += of("uploads");
         bytes += of("bytes_out");
     }
+    // What a slow server took when nobody waited for it any more is not among what was kept.
+    auto const there_already = kept - std::min(kept, uploads);
     if (a.as_json) {
         json why = json::object();
         for (auto const& [reason, n] : reasons) why[reason] = n;
         print_json(json{{"uploaded", uploads},
-                        {"there_already", kept - uploads},
+                        {"there_already", there_already},
                         {"failed", lost},
                         {"absent", absent},
                         {"bytes", bytes},
@@ -223,7 +226,7 @@ int remote_push(remote_arguments const& a) {
                                  more == details.end() ? "" : fmt::format(" ({})", more->second)));
         }
         print(fmt::format("{} sent ({}), {} were there already, {} not sent\n", uploads, bytes_text(bytes),
-                          kept - uploads, lost));
+                          there_already, lost));
     }
     return lost == 0 && absent == 0 ? ok : failed;
 }
