@@ -263,8 +263,13 @@ void take_about(recording const& from, model& to) {
     to.cut_short = text("cut_short");
     if (auto const why = text("not_recorded"); !why.empty()) {
         to.not_recorded = true;
-        to.notes.push_back(why);
+        to.why_not_recorded = why;
     }
+}
+
+void was_not_recorded(model& to, std::string const& why) {
+    to.not_recorded = true;
+    if (to.why_not_recorded.empty()) to.why_not_recorded = why;
 }
 
 std::string command_of(std::vector<child_process> const& all, std::uint32_t pid) {
@@ -457,15 +462,15 @@ model model_of(recording& from, model_options const& how) {
             out.driver_asked = true;
             out.driver_status = c.status;
             if (c.status != 0 || r.recorded()) continue;
-            out.not_recorded = true;
-            out.notes.push_back(
-                "a process got a GPU and left no recording: no room for it, or its environment was cleared");
+            was_not_recorded(
+                out, "a process got a GPU and left no recording: no room for it, or its environment was cleared");
         }
         for (auto const& n : r.notes) {
             auto const kind = static_cast<format::note_kind>(n.what);
-            if (kind == format::note_kind::other_profiler) out.other_profiler = true;
-            if (kind == format::note_kind::not_recording) out.not_recorded = true;
-            out.notes.push_back(from.strings.at(n.text));
+            if (kind == format::note_kind::not_recording) was_not_recorded(out, from.strings.at(n.text));
+            if (kind != format::note_kind::other_profiler) continue;
+            out.other_profiler = true;
+            if (out.profiler.empty()) out.profiler = from.strings.at(n.text);
         }
         for (auto const& e : r.ends) {
             out.dropped += e.dropped;
@@ -473,10 +478,8 @@ model model_of(recording& from, model_options const& how) {
         }
         if (r.recorded()) {
             out.driver_asked = true;
-            if (r.about.level == 0 && !out.not_recorded) {
-                out.not_recorded = true;
-                out.notes.push_back("level 0 records no kernels, so it cannot be told whether any ran");
-            }
+            if (r.about.level == 0)
+                was_not_recorded(out, "level 0 records no kernels, so it cannot be told whether any ran");
             out.processes.push_back(process_from(from, r, out.children, how));
             out.records -= out.processes.back().lost;
             out.dropped += out.processes.back().lost;

@@ -214,8 +214,8 @@ struct model {
     std::vector<child_process> children;    // all that were seen
     std::vector<compile_apart> compiles;    // of those that used no GPU, in the order of time
     kept_sources const* sources = nullptr;  // of the recording
-    std::vector<std::string> notes;         // why something was not recorded
     bool other_profiler = false, not_recorded = false;
+    std::string profiler, why_not_recorded;  // who it is, and the first reason; empty: not known
     std::uint64_t skipped_bytes = 0, missing_chunks = 0, spoilt_files = 0, records = 0, dropped = 0, discarded = 0;
     bool has_end = true;            // run.json was there, and could be read
     std::string cut_short;          // why it is not, where that is known

@@ -80,13 +80,15 @@ void no_steady(judge& j) {
         std::ranges::count_if(j.m.processes, [](process_model const& one) { return !one.ops.empty(); });
     auto const without = std::ranges::count_if(j.m.processes, is_without);
     if (without == 0) return;
+    // Where that one has a steady state, of the first that has none.
+    auto const& of = is_without(p) ? p : *std::ranges::find_if(j.m.processes, is_without);
     finding f = j.at("R92", 0);
     f.where = "the steps";
     f.count = static_cast<std::uint64_t>(without);
-    if (!is_without(p)) f.what = "no steps were found";
-    else if (!p.cycle.found()) f.what = "no steps were found: rules that count per step rest";
-    else if (!p.missing_step.empty())
-        f.what = fmt::format("no step begins with '{}': they were counted by {}", p.missing_step, p.cycle.anchor);
+    f.pid = of.pid;
+    if (!of.cycle.found()) f.what = "no steps were found: rules that count per step rest";
+    else if (!of.missing_step.empty())
+        f.what = fmt::format("no step begins with '{}': they were counted by {}", of.missing_step, of.cycle.anchor);
     else f.what = "it never settled: something is still done for the first time in the second half";
     if (at_work > 1) f.what += fmt::format(" (in {} of {} processes)", without, at_work);
     f.level = severity::info;
@@ -96,32 +98,37 @@ void no_steady(judge& j) {
 void disturbed(judge& j) {
     auto const& m = j.m;
     constexpr std::string_view without = "audit without it";
-    std::vector<std::pair<std::string, std::string_view>> all;
+    struct disturbance {
+        std::string what;
+        std::string_view remedy;
+        severity level = severity::medium;
+    };
+    std::vector<disturbance> all;
+    auto const known = [](std::string const& text) { return text.empty() ? std::string{"?"} : text; };
+    auto const add = [&](std::string what) { all.push_back({std::move(what), without}); };
     auto const set_to = [&](char const* name, char const* value) {
         auto const at = m.environment.find(name);
         return at != m.environment.end() && at->second == value;
     };
     if (m.other_profiler)
-        all.emplace_back("another profiler holds CUPTI (" + (m.notes.empty() ? "?" : m.notes.front()) + ")", without);
+        all.push_back({"another profiler holds CUPTI (" + known(m.profiler) + ")", without, severity::high});
     if (m.not_recorded)
-        all.emplace_back("it was not recorded (" + (m.notes.empty() ? "?" : m.notes.front()) + ")",
-                         m.level == 0 ? "audit with --level 1"
-                                      : "mend what keeps it from being recorded, which is named, and audit again");
-    if (set_to("CUDA_LAUNCH_BLOCKING", "1")) all.emplace_back("CUDA_LAUNCH_BLOCKING=1: every launch waits", without);
-    if (set_to("CUDA_CACHE_DISABLE", "1"))
-        all.emplace_back("CUDA_CACHE_DISABLE=1: the driver compiles every time", without);
-    if (set_to("CUDA_MODULE_LOADING", "EAGER"))
-        all.emplace_back("CUDA_MODULE_LOADING=EAGER: everything is loaded at the start", without);
-    if (set_to("PYTORCH_NO_CUDA_MEMORY_CACHING", "1"))
-        all.emplace_back("PYTORCH_NO_CUDA_MEMORY_CACHING=1: the allocator is off", without);
-    for (auto const& [what, remedy] : all) {
+        all.push_back({"it was not recorded (" + known(m.why_not_recorded) + ")",
+                       m.level == 0 ? "audit with --level 1"
+                                    : "mend what keeps it from being recorded, which is named, and audit again",
+                       severity::high});
+    if (set_to("CUDA_LAUNCH_BLOCKING", "1")) add("CUDA_LAUNCH_BLOCKING=1: every launch waits");
+    if (set_to("CUDA_CACHE_DISABLE", "1")) add("CUDA_CACHE_DISABLE=1: the driver compiles every time");
+    if (set_to("CUDA_MODULE_LOADING", "EAGER")) add("CUDA_MODULE_LOADING=EAGER: everything is loaded at the start");
+    if (set_to("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")) add("PYTORCH_NO_CUDA_MEMORY_CACHING=1: the allocator is off");
+    for (auto const& [what, remedy, level] : all) {
         finding f = j.at("R93", 0);
         f.where = "the environment";
         f.count = 1;
         f.what = what;
         f.remedy = remedy;
         f.is_cold = true;
-        f.level = m.other_profiler || m.not_recorded ? severity::high : severity::medium;
+        f.level = level;
         j.find(std::move(f));
     }
 }

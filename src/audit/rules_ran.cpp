@@ -103,8 +103,10 @@ void token_use(judge& j) {
     f.where = short_command(p.program);
     f.count = 1;
     f.cost = 1 - busy;
-    f.what = fmt::format("the GPU is busy {:.1f} % of {:.1f} s while the process keeps {:.0f} % of a core busy",
-                         busy * 100, static_cast<double>(p.steady.length()) / s, cpu.value_or(1) * 100);
+    f.what =
+        fmt::format("the GPU is busy {:.1f} % of {:.1f} s{}", busy * 100, static_cast<double>(p.steady.length()) / s,
+                    cpu ? fmt::format(" while the process keeps {:.0f} % of a core busy", *cpu * 100)
+                        : std::string{"; how busy the process was is not known"});
     f.arithmetic = fmt::format("{:.3f} s busy / {:.3f} s", static_cast<double>(p.steady_busy) / s,
                                static_cast<double>(p.steady.length()) / s);
     f.level = busy < 0.05 ? severity::blocking : busy < 0.2 ? severity::high : severity::medium;

@@ -571,6 +571,16 @@ TEST(report, verdict_and_sign_off_speak_of_one_thing) {
     EXPECT_NE(sign_off.find(find_rule("R16")->remedy), std::string::npos) << sign_off;
 }
 
+TEST(report, says_why_it_was_not_recorded_and_nothing_else) {
+    scene x;
+    x.all().about = R"({"environment":{"CUDA_LAUNCH_BLOCKING":"1"}})";
+    x.p().notes.push_back({.what = 5, .text = x.text("50: not supported"), .time = 1});  // a kind of record
+    x.p().notes.push_back({.what = 1, .text = x.text("no libcupti was found"), .time = 2});
+    auto const seen = judge_scene(x);
+    EXPECT_EQ(seen.r.why_not, "it was not recorded (no libcupti was found)");
+    EXPECT_EQ(verdict(input(seen)), "it cannot be judged: " + seen.r.why_not);
+}
+
 TEST(report, of_what_was_not_recorded_nothing_is_known) {
     recording all;
     all.about = R"({"not_recorded":"this build has no recorder"})";

@@ -193,6 +193,24 @@ TEST(audit_rules, name_the_kernel_that_takes_longest_and_its_own_limit) {
     EXPECT_NE(occupancy->what.find("shared memory"), std::string::npos) << occupancy->what;
 }
 
+TEST(audit_rules, say_of_another_process_what_is_true_of_it) {
+    scene x;
+    x.repeat(300, [](scene& y, int) { plain_step(y); });
+    x.another_process(43).repeat(60, [](scene& y, int) { plain_step(y), y.compile(2000); });
+    auto const seen = judge_scene(x);
+    ASSERT_NE(seen.found("R92"), nullptr) << seen.rules();
+    EXPECT_EQ(seen.found("R92")->pid, 43u);
+    EXPECT_TRUE(seen.found("R92")->what.starts_with("it never settled")) << seen.found("R92")->what;
+}
+
+TEST(audit_rules, know_no_share_of_a_core_that_was_not_sampled) {
+    scene x;
+    x.repeat(300, [](scene& y, int) { y.on("a.py:1").launch("k").on("a.py:2").launch("l").passes(10'000); });
+    auto const seen = judge_scene(x);
+    ASSERT_NE(seen.found("R02"), nullptr) << seen.rules();
+    EXPECT_EQ(seen.found("R02")->what.find("of a core"), std::string::npos) << seen.found("R02")->what;
+}
+
 TEST(audit_rules, count_the_streams_that_wait_for_the_null_stream) {
     scene x;
     x.stream_flag(8, 1);
