@@ -54,6 +54,7 @@ failure failure_of(http_response const& r) {
     switch (r.status) {
         case 401:
         case 403: return {trouble::denied, said};
+        case 408: return {trouble::server, said};
         case 413: return {trouble::too_large, said};
         case 507: return {trouble::full, said};
         case 429:

@@ -93,6 +93,18 @@ TEST_F(http_attack, who_takes_no_put_is_read_on) {
     EXPECT_TRUE(t->ask_sync(about(*e)).hit);
 }
 
+// 408: it gave up while we sent, which says nothing of whether we may.
+TEST_F(http_attack, who_was_too_slow_once_may_write_the_next) {
+    std::atomic<bool> was_slow{false};
+    told_http const server{[&](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request())
+            c.answer(!r.starts_with("PUT") ? 404 : was_slow.exchange(true) ? 201 : 408);
+    }};
+    auto const t = tier_at(server.url() + quick);
+    EXPECT_EQ(t->put(entry_of(10)).value().why, "server");
+    EXPECT_TRUE(t->put(entry_of(12)).value().kept);
+}
+
 TEST(attack, a_server_that_has_everything_and_gives_nothing_is_not_reasoned_with) {
     told_redis const server{[](words const&) { return nothing; }};
     auto const done = tier_at(server.url() + quick)->put(entry_of(1)).value();
