@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spatial/queue.hpp"
 
+#include "base/fork_guard.hpp"
 #include "spatial/host_sort.hpp"
 #include "spatial/units.hpp"
 
@@ -12,8 +13,10 @@
 #include <bit>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 namespace kiln::spatial {
@@ -23,12 +26,12 @@ namespace kiln::spatial {
 namespace {
 
 struct numbered_names {
-    std::mutex mutex;
+    base::forkable_mutex mutex;
     std::deque<char const*> names;  // never moved
 };
 numbered_names& numbered() {
-    static numbered_names all;
-    return all;
+    static constinit base::made_once<numbered_names> all;
+    return all.get([] { return std::make_unique<numbered_names>(); });
 }
 
 }  // namespace
@@ -36,9 +39,12 @@ numbered_names& numbered() {
 std::size_t queue::number_of(char const* kernel) {
     auto& all = numbered();
     std::scoped_lock const lock{all.mutex};
-    all.names.push_back(kernel);
+    // Two threads may ask for one at the same time.
+    auto const at = std::ranges::find(all.names, std::string_view{kernel});
+    auto const number = static_cast<std::size_t>(at - all.names.begin());
+    if (at == all.names.end()) all.names.push_back(kernel);
     KILN_ASSERT(all.names.size() <= most_kernels);
-    return all.names.size() - 1;
+    return number;
 }
 char const* queue::name_of(std::size_t number) {
     auto& all = numbered();
@@ -78,8 +84,8 @@ struct device_handles {
     runtime::kept_handle<radix_sort_handle<std::int32_t, std::int32_t>> sort_short;
 };
 device_handles const& handles() {
-    static auto const& all = *new device_handles;  // streams may still run when statics die
-    return all;
+    static constinit base::made_once<device_handles> all;  // streams may still run when statics die
+    return all.get([] { return std::make_unique<device_handles>(); });
 }
 
 prim_options options_on(int device) {

@@ -9,6 +9,7 @@
 
 #include <kiln/runtime/buffer.hpp>
 
+#include <atomic>
 #include <initializer_list>
 
 namespace kiln::spatial {
@@ -31,10 +32,10 @@ public:
     [[nodiscard]] result<void> launch(Kernel const& what, std::size_t items) {
         if (items == 0) return {};
         using facts = kiln_spatial::kernel_facts<Kernel>;
-        static std::size_t const number = number_of(facts::name);
-        return run(
-            {number, facts::block, &what, [](void const* k, std::uint64_t i) { (*static_cast<Kernel const*>(k))(i); }},
-            items);
+        static constinit std::atomic<std::size_t> known{0};  // one more than its number
+        return run({number_of(facts::name, known), facts::block, &what,
+                    [](void const* k, std::uint64_t i) { (*static_cast<Kernel const*>(k))(i); }},
+                   items);
     }
     // Every 32-bit word of it.
     template <class T>
@@ -73,6 +74,12 @@ public:
 
     // A small number for each kernel's name, for tables of handles.
     [[nodiscard]] static std::size_t number_of(char const* kernel);
+    [[nodiscard]] static std::size_t number_of(char const* kernel, std::atomic<std::size_t>& known) {
+        if (auto const kept = known.load(std::memory_order_relaxed); kept != 0) return kept - 1;
+        auto const out = number_of(kernel);
+        known.store(out + 1, std::memory_order_relaxed);
+        return out;
+    }
     [[nodiscard]] static char const* name_of(std::size_t number);
     static constexpr std::size_t most_kernels = 512;
 

@@ -2,9 +2,11 @@
 #include "spatial/units.hpp"
 
 #include "base/check.hpp"
+#include "base/fork_guard.hpp"
 #include "embedded/spatial_kernels.hpp"
 
 #include <algorithm>
+#include <memory>
 
 namespace kiln::spatial {
 
@@ -16,8 +18,8 @@ struct unit_row {
     std::vector<std::string> kernels;
 };
 
-std::vector<unit_row> const& rows() {
-    static std::vector<unit_row> const all{
+std::vector<unit_row> make_rows() {
+    return {
         {"geometry_layers",
          "layer",
          {"layer_rows", "layer_wrapped_sums", "layer_row_table", "layer_paths", "layer_vertices", "layer_row_extents",
@@ -180,7 +182,11 @@ std::vector<unit_row> const& rows() {
          "join",
          {"apart_rows_there", "apart_count", "apart_list", "apart_first", "apart_histogram"}},
     };
-    return all;
+}
+
+std::vector<unit_row> const& rows() {
+    static constinit base::made_once<std::vector<unit_row> const> all;
+    return all.get([] { return std::make_unique<std::vector<unit_row> const>(make_rows()); });
 }
 
 std::string text_of(std::string_view name) {
@@ -220,8 +226,8 @@ std::vector<unit> make_units() {
 }  // namespace
 
 std::vector<unit> const& all_units() {
-    static auto const all = make_units();
-    return all;
+    static constinit base::made_once<std::vector<unit> const> all;
+    return all.get([] { return std::make_unique<std::vector<unit> const>(make_units()); });
 }
 
 unit const& unit_with(std::string_view kernel) {
