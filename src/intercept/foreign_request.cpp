@@ -219,7 +219,7 @@ std::string target_in(std::span<std::string const> options) {
 }
 
 request_digests digests_of(foreign_program const& program, foreign_call const& call, std::string_view toolchain) {
-    base::key_builder family{"kiln.foreign.nvrtc.v3"};
+    base::key_builder family{"kiln.foreign.nvrtc.v4"};
     if (call.name) family.add("name", *call.name);
     family.add("source", program.source);
     for (auto const& [name, text] : program.headers) family.add("header", name).add("text", text);

@@ -341,6 +341,14 @@ bool may_read(std::span<look const> looks, look_roots const& roots) {
     });
 }
 
+look_capture::look_capture(look_roots roots, compile::texts_together own)
+    : roots_{std::move(roots)}, together_{std::move(own)} {
+    std::error_code nowhere;
+    here_ = std::filesystem::current_path(nowhere).native();
+    if (!here_.starts_with('/')) here_.clear();
+    else if (here_ != "/") here_ += '/';
+}
+
 std::FILE* look_capture::refuse(error why) {
     if (!fault_) fault_ = std::move(why);
     errno = EIO;
@@ -412,6 +420,20 @@ void look_capture::note_other_names() {
     }
 }
 
+void look_capture::note_relative_names() {
+    if (here_.empty()) return;
+    std::vector<std::pair<std::string, seen>> more;
+    for (auto const& [path, one] : seen_) {
+        if (one.what.from != look::root::as_named || !path.starts_with(here_)) continue;
+        auto const begin = path.find_first_not_of('/', here_.size());
+        if (begin == path.npos) continue;
+        auto what = one.what;
+        what.path = path.substr(begin);
+        more.emplace_back(what.path, seen{.what = what, .state = one.state, .text = {}, .known = {}});
+    }
+    for (auto& [path, one] : more) seen_.try_emplace(path, std::move(one));
+}
+
 std::string look_capture::real_path(std::string const& path) const {
     // A virtual directory itself, without a slash after it.
     auto const what = parse_look(path.starts_with(virtual_root) && !path.ends_with('/') ? path + "/" : path);
@@ -442,6 +464,7 @@ std::vector<known_file> look_capture::known() const {
 
 void look_capture::finish() {
     note_other_names();
+    note_relative_names();
     file_look about;
     for (auto const& [path, one] : seen_) {
         if (!one.known || (base::look_at(one.known->path.c_str(), about) == 0 && about.state == one.known->state))

@@ -114,8 +114,7 @@ private:
 class look_capture final : public compile::header_answers {
 public:
     // `own` are the texts that the headers are compiled with.
-    explicit look_capture(look_roots roots, compile::texts_together own = {})
-        : roots_{std::move(roots)}, together_{std::move(own)} {}
+    explicit look_capture(look_roots roots, compile::texts_together own = {});
 
     std::FILE* open(std::string const& path) override;
     int stat(std::string const& path, struct ::stat* out) override;
@@ -144,6 +143,10 @@ private:
     };
     // Names that were found to be those of files that were read already: looks, too.
     void note_other_names();
+    // NVRTC 13.1 and later put the working directory in front of a relative name. Nobody can tell it from a whole one then, so that
+    // what is there by either name decides.
+    void note_relative_names();
+    std::string here_;  // the working directory, with a slash at its end; empty: it is not known
     std::map<std::string, seen> seen_;
     std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> asked_about_;  // device and inode
     base::settled_contents settled_;

@@ -117,6 +117,17 @@ out["source name in a string"] = compiled(b"__device__ const char* s = __FILE__;
 out["source name without a folder in a string"] = compiled(b"__device__ const char* s = __FILE__; __global__ void g(char* a) { *a = s[1]; }", ARCH)
 out["line information, name with a folder"] = compiled(KERNELS, ARCH, b"-lineinfo", name=folder("some", "k.cu"))
 out["relocatable, name with a folder"] = compiled(KERNELS, ARCH, b"-rdc=true", name=folder("some", "k.cu"))
+# Whatever the compiler makes of relative names.
+for place, value in (("here", 3), ("there", 4)):
+    os.makedirs(os.path.join(WORK, place), exist_ok=True)
+    with open(os.path.join(WORK, place, "near.h"), "w") as f:
+        f.write("#define NEAR %d\n" % value)
+before = os.getcwd()
+for place in ("here", "there", "here"):
+    os.chdir(os.path.join(WORK, place))
+    NEAR = b'#include "near.h"\n__global__ void g(int* a) { *a = NEAR; }'
+    out.setdefault("headers near the program", []).append([compiled(NEAR, ARCH), compiled(NEAR.replace(b'"near.h"', b"<near.h>"), ARCH, b"-I."), compiled(NEAR, ARCH, name=b"../here/k.cu")])
+os.chdir(before)
 out["precompiled header"] = compiled(INCLUDING, ARCH, b"-pch", b"-I" + folder("include"))
 out["compiled twice"] = compiled(KERNELS, ARCH, then=(ARCH,))
 # What a compile does not make is left by the one before it.

@@ -52,6 +52,34 @@ protected:
     look_roots roots_;
 };
 
+// As NVRTC 13.1 and later do: the name says where the program was, and nobody knows whether the program itself has said that.
+TEST_F(looks, below_the_working_directory_are_relative_too) {
+    auto const before = std::filesystem::current_path();
+    for (auto const* name : {"here", "there"}) base::make_directories(dir(name)).value();
+    write("here/v.h", "1");
+    write("there/v.h", "2");
+    write("up.h", "3");
+    std::filesystem::current_path(dir("here"));
+    auto const here = std::filesystem::current_path().native();
+    look_capture capture{{}};
+    EXPECT_EQ(read(capture.open(here + "/v.h")), "1");
+    EXPECT_EQ(read(capture.open(here + "/../up.h")), "3");
+    EXPECT_EQ(read(capture.open(here + "/./none.h")), "(none)");
+    capture.finish();
+    EXPECT_FALSE(capture.fault());
+    auto const seen = capture.looks();
+    EXPECT_EQ(seen.size(), 6U);
+    EXPECT_EQ(change(seen), "");
+    std::filesystem::current_path(dir("there"));
+    EXPECT_EQ(change(seen), "v.h changed");
+    write("there/v.h", "1");
+    EXPECT_NE(change(seen), "") << "it is another file, which '#pragma once' tells apart";
+    std::filesystem::current_path(dir("here"));
+    write("here/none.h", "");
+    EXPECT_NE(change(seen), "");
+    std::filesystem::current_path(before);
+}
+
 TEST_F(looks, of_others_are_ours_if_we_may_read_them) {
     auto const seen = look_as_nvrtc_does();
     EXPECT_TRUE(may_read(seen, roots_));
