@@ -101,6 +101,7 @@ TEST_F(http_attack, who_was_too_slow_once_may_write_the_next) {
             c.answer(!r.starts_with("PUT") ? 404 : was_slow.exchange(true) ? 201 : 408);
     }};
     auto const t = tier_at(server.url() + quick);
+    EXPECT_EQ(t->ask_sync(about(*entry_of(8))).why, miss::absent);
     EXPECT_EQ(t->put(entry_of(10)).value().why, "server");
     EXPECT_TRUE(t->put(entry_of(12)).value().kept);
 }
