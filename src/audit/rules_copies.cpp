@@ -37,15 +37,7 @@ void pageable_async(judge& j) {
         [[nodiscard]] bool are_many() const { return count >= 10 || bytes >= 64 * mib; }
     };
     std::map<std::string, copies> by_line;
-    copies all;
-    blamed_place blamed;
     std::uint64_t by_wrapper = 0;
-    auto const add = [&](copies& to, operation const& o, std::uint32_t at) {
-        ++to.count;
-        to.bytes += o.bytes;
-        if (p.in_steady(o.start)) to.blocked += call_time(p, o);
-        to.place = at;
-    };
     for (auto const& o : p.ops) {
         bool const is_pageable = o.source == memory_kind::pageable || o.target == memory_kind::pageable;
         if (o.kind != op_kind::copy || !o.async || !is_pageable || o.bytes <= 64 * kib || o.graph != 0) continue;
@@ -54,9 +46,11 @@ void pageable_async(judge& j) {
             ++by_wrapper;
             continue;
         }
-        add(by_line[p.place_at(at).label], o, at);
-        add(all, o, at);
-        blamed.add(at, static_cast<double>(o.bytes));
+        auto& of = by_line[p.place_at(at).label];
+        ++of.count;
+        of.bytes += o.bytes;
+        if (p.in_steady(o.start)) of.blocked += call_time(p, o);
+        of.place = at;
     }
     if (by_wrapper >= 10) j.exempt("R30", by_wrapper, 0, "the same line waits for the copy at once");
     auto const say = [&](copies const& c) {
@@ -71,11 +65,20 @@ void pageable_async(judge& j) {
         f.level = std::max(severity::low, j.by_cost(f.cost, f.structural, c.count));
         j.find(std::move(f));
     };
-    bool is_said = false;
-    for (auto const& [line, c] : by_line)
-        if (c.are_many()) say(c), is_said = true;
-    all.place = blamed.heaviest();
-    if (!is_said && all.are_many()) say(all);  // many lines with a few each
+    copies rest;  // of lines with a few each
+    blamed_place blamed;
+    for (auto const& [line, c] : by_line) {
+        if (c.are_many()) {
+            say(c);
+            continue;
+        }
+        rest.count += c.count;
+        rest.bytes += c.bytes;
+        rest.blocked += c.blocked;
+        blamed.add(c.place, static_cast<double>(c.bytes));
+    }
+    rest.place = blamed.heaviest();
+    if (rest.are_many()) say(rest);
 }
 
 void small_copies(judge& j) {

@@ -168,14 +168,17 @@ private:
     // Null: nobody of that number was recorded then.
     [[nodiscard]] process_recording const* recorded_as(std::uint32_t pid, time_ns when) const {
         constexpr time_ns resolution = 50 * ms;  // of when a process began
-        process_recording const* out = nullptr;
+        process_recording const *last = nullptr, *first = nullptr;
         for (auto [at, end] = recorded_.equal_range(pid); at != end; ++at) {
             auto const& r = *at->second;
             bool const is_over = !r.ends.empty() && r.ends.back().time + resolution < when;
             bool const had_begun = r.about.started <= when + resolution;
-            if (had_begun && !is_over && (out == nullptr || r.about.begun > out->about.begun)) out = &r;
+            if (!had_begun || is_over) continue;
+            // One number began once, and was several programs, one after the other (exec).
+            if (r.about.begun <= when + resolution && (last == nullptr || r.about.begun > last->about.begun)) last = &r;
+            if (first == nullptr || r.about.begun < first->about.begun) first = &r;
         }
-        return out;
+        return last != nullptr ? last : first;
     }
     void name_starter(child_process& to) const {
         constexpr int most_generations = 1000;  // numbers come again: none is its own ancestor

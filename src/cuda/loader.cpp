@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <dlfcn.h>
+#include <utility>
 
 namespace kiln::cuda {
 
@@ -14,11 +15,18 @@ namespace {
 template <class T>
 using shared_result = result<std::shared_ptr<T const>>;
 
+// Under its lock. A child of fork() finds it whole.
+template <class Once, class Answer>
+void keep(Once& once, Answer made) {
+    base::no_fork_meanwhile const whole;
+    once.answer.emplace(std::move(made));
+}
+
 // Runs `make` under the lock unless there is an answer already.
 template <class Once, class Make>
 auto remember(Once& once, Make&& make) {
     std::scoped_lock const lock{once.mutex.get()};
-    if (!once.answer) once.answer.emplace(make());
+    if (!once.answer) keep(once, make());
     return *once.answer;
 }
 
@@ -26,7 +34,7 @@ auto remember(Once& once, Make&& make) {
 template <class Once, class Make>
 auto remember_success(Once& once, Make&& make) {
     std::scoped_lock const lock{once.mutex.get()};
-    if (!once.answer || !*once.answer) once.answer.emplace(make());
+    if (!once.answer || !*once.answer) keep(once, make());
     return *once.answer;
 }
 
@@ -118,6 +126,7 @@ shared_result<context> loader::context_of(int ordinal) {
     std::scoped_lock const lock{contexts_mutex_.get()};
     if (auto const known = contexts_.find(ordinal); known != contexts_.end()) return known->second;
     KILN_TRY(auto made, context::make(std::move(api), ordinal));
+    base::no_fork_meanwhile const whole;
     contexts_.emplace(ordinal, made);
     return made;
 }

@@ -462,9 +462,9 @@ std::vector<known_file> look_capture::known() const {
     return out;
 }
 
-void look_capture::finish() {
+void look_capture::finish(relative_names how) {
     note_other_names();
-    note_relative_names();
+    if (how == relative_names::made_whole) note_relative_names();
     file_look about;
     for (auto const& [path, one] : seen_) {
         if (!one.known || (base::look_at(one.known->path.c_str(), about) == 0 && about.state == one.known->state))

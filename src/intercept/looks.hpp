@@ -109,6 +109,9 @@ private:
 // Whether this thread may read every file that was there. Who looked may have had rights that it has not.
 [[nodiscard]] bool may_read(std::span<look const> looks, look_roots const& roots);
 
+// What a compiler makes of a name that is relative to the working directory before it looks: NVRTC 13.1 and later put that in front.
+enum class relative_names : std::uint8_t { left, made_whole };
+
 // Answers the compiler and notes every look. What is hashed is what is compiled: the compiler is given what was read, or the file
 // itself where a change of it would show, and finish() finds that it has not changed.
 class look_capture final : public compile::header_answers {
@@ -121,7 +124,7 @@ public:
     // What a path the compiler asks about is on this machine; an unknown virtual path stays as it is.
     [[nodiscard]] std::string real_path(std::string const& path) const;
     // After the compile, before anything is asked.
-    void finish();
+    void finish(relative_names how);
     // Why what was made may be wrong, or what was read is not known: it must not be kept.
     [[nodiscard]] std::optional<error> const& fault() const noexcept { return fault_; }
     // Sorted, each once.
@@ -143,8 +146,7 @@ private:
     };
     // Names that were found to be those of files that were read already: looks, too.
     void note_other_names();
-    // NVRTC 13.1 and later put the working directory in front of a relative name. Nobody can tell it from a whole one then, so that
-    // what is there by either name decides.
+    // Where the compiler makes names whole nobody can tell such a one from what was whole, so that what is there by either name decides.
     void note_relative_names();
     std::string here_;  // the working directory, with a slash at its end; empty: it is not known
     std::map<std::string, seen> seen_;

@@ -50,6 +50,12 @@ int real_program::compile_alone(std::vector<std::string> const& options) {
     return compile(options);
 }
 
+relative_names real_program::what_it_makes_of_relative_names() {
+    int major = 0, minor = 0;
+    bool const is_known = library_.call("nvrtcVersion", nvrtc_builtin_failure, &major, &minor) == 0;
+    return is_known && std::pair{major, minor} < std::pair{13, 1} ? relative_names::left : relative_names::made_whole;
+}
+
 foreign_answer::output real_program::output(char const* kind) {
     foreign_answer::output out{.name = kind, .status = nvrtc_invalid_program, .data = {}};
     auto const getter = fmt::format("nvrtcGet{}", kind);
@@ -114,7 +120,7 @@ foreign_product compile_watch::end(real_program& made, int status) {
     active_.reset();
     active_here_.reset();
     if (!is_all_seen) return unusable("something was read on another thread");
-    capture_.finish();
+    capture_.finish(made.what_it_makes_of_relative_names());
     if (capture_.fault()) return unusable(capture_.fault()->message());
     foreign_product out;
     out.status = status;

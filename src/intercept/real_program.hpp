@@ -49,6 +49,7 @@ public:
     // The same, where nobody watches.
     [[nodiscard]] int compile_alone(std::vector<std::string> const& options);
 
+    [[nodiscard]] relative_names what_it_makes_of_relative_names();
     [[nodiscard]] foreign_answer everything(std::vector<std::string> const& expressions);
     [[nodiscard]] std::string log();
     [[nodiscard]] void* get() const noexcept { return handle_; }

@@ -189,9 +189,11 @@ result<void> host_queue::run(task const& what, std::size_t items) {
 }
 
 result<void> host_queue::scan(buffer<std::int64_t> const& values) {
-    std::int64_t sum = 0;
-    for (std::size_t i = 0; i + 1 < values.size(); ++i) sum += std::exchange(values.data()[i], sum);
-    values.data()[values.size() - 1] = sum;
+    std::uint64_t sum = 0;  // it may begin anew, as on a device
+    auto const sum_until_now = [&] { return static_cast<std::int64_t>(sum); };
+    for (std::size_t i = 0; i + 1 < values.size(); ++i)
+        sum += static_cast<std::uint64_t>(std::exchange(values.data()[i], sum_until_now()));
+    values.data()[values.size() - 1] = sum_until_now();
     return {};
 }
 

@@ -494,6 +494,30 @@ static void bridge_is_open(struct known* k, struct link_map* map) {
     if (k->standin) connect(k);
 }
 
+// Nothing of ours is there, nor told when it is opened and closed.
+static void connect_elsewhere(struct link_map const* map) {
+    struct image front, real;
+    uint64_t* const slot = (uint64_t*)(away_front->l_addr + away->joints.slots);
+    int const are_known = look_at_loaded(&front, away_front) && look_at_loaded(&real, map);
+    for (size_t n = 0; n < away->joints.count; ++n) slot[n] = 0;
+    for (size_t n = 0; are_known && n < front.count; ++n) {
+        char const* const name = exported(&front, n);
+        Elf64_Sym const* const found = name ? find_function(&real, name) : 0;
+        uint64_t const at = first_jump + (front.symbols[n].st_value - away->joints.first) / jump_bytes;
+        if (found && at < away->joints.count) slot[at] = map->l_addr + found->st_value;
+    }
+    away = 0;
+}
+
+// Where the real library is in that namespace already, the loader opens it no more.
+static struct link_map* real_beside(struct known const* k, struct link_map const* map) {
+    struct stat there;
+    for (struct link_map* at = map->l_prev; at; at = at->l_prev) {
+        if (at->l_name && at->l_name[0] && bare_stat(at->l_name, &there) && is_same_file(&there, &k->about)) return at;
+    }
+    return 0;
+}
+
 // In another namespace: what it needs is the real library, which the loader opens there next.
 static void lead_elsewhere(struct known* k, struct link_map* map, Elf64_Dyn* needed) {
     Elf64_Dyn* at;
@@ -506,20 +530,8 @@ static void lead_elsewhere(struct known* k, struct link_map* map, Elf64_Dyn* nee
     needed->d_un.d_val = (uint64_t)k->beside - (uint64_t)strings;
     away = k;
     away_front = map;
-}
-
-// Nothing of ours is there, nor told when it is opened and closed.
-static void connect_elsewhere(struct link_map const* map) {
-    struct image front, real;
-    uint64_t* const slot = (uint64_t*)(away_front->l_addr + away->joints.slots);
-    for (size_t n = 0; n < away->joints.count; ++n) slot[n] = 0;
-    if (!look_at_loaded(&front, away_front) || !look_at_loaded(&real, map)) return;
-    for (size_t n = 0; n < front.count; ++n) {
-        char const* const name = exported(&front, n);
-        Elf64_Sym const* const found = name ? find_function(&real, name) : 0;
-        uint64_t const at = first_jump + (front.symbols[n].st_value - away->joints.first) / jump_bytes;
-        if (found && at < away->joints.count) slot[at] = map->l_addr + found->st_value;
-    }
+    struct link_map const* const there = real_beside(k, map);
+    if (there) connect_elsewhere(there);
 }
 
 static void standin_is_open(struct known* k, struct link_map* map) {
@@ -602,10 +614,7 @@ unsigned la_objopen(struct link_map* map, Lmid_t space, uintptr_t* cookie) {
         return 0;
     }
     if (space != LM_ID_BASE) *cookie = is_elsewhere;
-    if (away && space != LM_ID_BASE && is_same(map->l_name, away->beside)) {
-        connect_elsewhere(map);
-        away = 0;
-    }
+    if (away && space != LM_ID_BASE && is_same(map->l_name, away->beside)) connect_elsewhere(map);
     char const* const soname = text_of(map, DT_SONAME, &at);
     int const is_compiler = soname && is_ours(soname);
     if (!is_own_spelling(map->l_name, slash)) left_alone(map, space, cookie, is_compiler ? soname : 0);

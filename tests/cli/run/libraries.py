@@ -37,6 +37,8 @@ int main(int count, char** v) {
 #else
     int flags = RTLD_NOW | (strchr(v[1], 'g') ? RTLD_GLOBAL : RTLD_LOCAL) | (strchr(v[1], 'd') ? RTLD_DEEPBIND : 0);
     void* h = strchr(v[1], 'm') ? dlmopen(LM_ID_NEWLM, v[2], RTLD_NOW) : dlopen(v[2], flags);
+    Lmid_t where = LM_ID_BASE;
+    if (h && strchr(v[1], '2')) { dlinfo(h, RTLD_DI_LMID, &where); h = dlmopen(where, v[4], RTLD_NOW); }
     if (!h) { puts(dlerror()); return 9; }
     struct link_map* m = 0; dlinfo(h, RTLD_DI_LINKMAP, &m); printf("%s ", m->l_name);
     char const* node = v[3];
@@ -64,6 +66,14 @@ int main(int count, char** v) {
     for state in ("cold", "warm"):
         done = under(opener, "m", node, node, options=("-v",))
         check(done.stdout == want.stdout and "in a namespace of its own" in done.stderr, f"a namespace of its own, by a bare name, {state}", done, want)
+
+
+    # What is there already is not opened once more.
+    (SCRATCH / "elsewhere").mkdir()
+    (SCRATCH / "elsewhere/libnvrtc.so").symlink_to(os.path.realpath(NVRTC))
+    again = [opener, "m2", NVRTC, node, "libnvrtc.so"]
+    searched = dict(LD_LIBRARY_PATH=SCRATCH / "elsewhere")
+    check(under(*again, **searched).stdout == bare(*again, **searched).stdout, "twice in a namespace of its own, by a path and by a bare name")
 
 
 @test

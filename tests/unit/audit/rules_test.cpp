@@ -114,6 +114,18 @@ TEST(audit_blame, of_a_few_copies_at_many_lines_is_told_once) {
     EXPECT_EQ(std::ranges::count(seen.r.findings, "R30", &finding::rule), 1);
 }
 
+TEST(audit_blame, one_line_with_many_copies_does_not_hide_many_with_a_few) {
+    scene x;
+    copy_options const pageable{.host = memory_kind::pageable};
+    x.repeat(20, [&](scene& y, int i) {
+        y.on("many.py:1").copy(direction::to_device, 1 << 20, pageable);
+        y.on(fmt::format("a.py:{}", i)).copy(direction::to_device, 1 << 20, pageable).launch("k");
+    });
+    std::uint64_t told = 0;
+    for (auto const& f : judge_scene(x).r.findings) told += f.rule == "R30" ? f.count : 0;
+    EXPECT_EQ(told, 40u);
+}
+
 TEST(audit_blame, is_of_the_line_that_compiles_longest) {
     scene x;
     x.repeat(40, [](scene& y, int i) {

@@ -65,7 +65,7 @@ TEST_F(looks, below_the_working_directory_are_relative_too) {
     EXPECT_EQ(read(capture.open(here + "/v.h")), "1");
     EXPECT_EQ(read(capture.open(here + "/../up.h")), "3");
     EXPECT_EQ(read(capture.open(here + "/./none.h")), "(none)");
-    capture.finish();
+    capture.finish(relative_names::made_whole);
     EXPECT_FALSE(capture.fault());
     auto const seen = capture.looks();
     EXPECT_EQ(seen.size(), 6U);
@@ -148,7 +148,7 @@ TEST_F(looks, hold_while_the_same_names_are_one_file) {
         EXPECT_EQ(read(capture.open("/.kiln/i0/q.h")), "two");
         struct ::stat about {};
         EXPECT_EQ(capture.stat("/.kiln/i1/q.h", &about), 0);
-        capture.finish();
+        capture.finish(relative_names::left);
         return capture.looks();
     };
     ASSERT_EQ(::link(dir("second/q.h").c_str(), copy.c_str()), 0);
@@ -266,13 +266,13 @@ TEST_F(looks, a_file_that_changes_while_it_is_compiled_spoils_it) {
     look_capture same{roots_}, in_between{roots_}, at_the_end{roots_};
     for (auto* const one : {&same, &in_between, &at_the_end}) EXPECT_EQ(read(one->open("/.kiln/i1/q.h")), "two");
     EXPECT_EQ(same.known().size(), 1U);
-    same.finish();
+    same.finish(relative_names::left);
     EXPECT_FALSE(same.fault());
     write("second/q.h", "TWO");
     EXPECT_EQ(in_between.open("/.kiln/i1/q.h"), nullptr);
     EXPECT_TRUE(in_between.fault());
     EXPECT_FALSE(at_the_end.fault());
-    at_the_end.finish();
+    at_the_end.finish(relative_names::left);
     EXPECT_TRUE(at_the_end.fault());
     base::content_settles_after_ns = usual;
 }
