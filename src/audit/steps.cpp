@@ -171,7 +171,7 @@ bool may_repeat_with(std::vector<std::uint32_t> const& symbols, std::size_t lag)
         }
         return static_cast<double>(same) >= least * static_cast<double>(looked_at);
     };
-    // Of what is alike in nine places of ten, either finds that but once in a million times.
+    // What is alike in nine places of ten is taken for less by either not once in a million times.
     return is_alike(256, 0.75) && is_alike(4096, 0.87);
 }
 // Whether it does, but for a tenth.

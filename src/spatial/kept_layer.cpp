@@ -60,14 +60,14 @@ result<kept_layer> kept_layer::plain(queue& on, geometries const& from) {
         on.launch(row_extents{g, raw(extent), out.state_.data(), reinterpret_cast<signed char*>(out.dimension_.data()),
                               may_wrap ? raw(wraps) : nullptr},
                   rows));
-    KILN_CHECK(on.sum(extent));
     std::int64_t total = 0;
     std::uint64_t wrapped = 0;
     if (may_wrap) {
+        KILN_CHECK(on.sum(extent));
         KILN_CHECK(on.launch(find_wrapped_sums{raw(extent), raw(wraps)}, rows));
         KILN_CHECK(on.read_sync({{extent.data() + rows, total}, {wraps.data(), wrapped}}));
     } else {
-        KILN_CHECK(on.read_sync({{extent.data() + rows, total}}));
+        KILN_TRY(total, on.total_sync(extent));
     }
     auto const paths = high_of(total), vertices = low_of(total);
     if (wrapped != 0 || paths > most_of_layer || vertices > most_of_layer)
