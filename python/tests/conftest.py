@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every test gets a cache of its own; what needs a GPU skips itself where there is none."""
 
+import ctypes.util
 import os
 import pathlib
 import shutil
@@ -64,6 +65,12 @@ def fake_driver(tmp_path_factory: pytest.TempPathFactory) -> str:
     library = made_library("fake_cuda.c", tmp_path_factory.mktemp("fake") / "libcuda.so.1", "-Wl,-soname,libcuda.so.1")
     # In this process alone: the compiler's processes would take it for a real one.
     return f"import ctypes; ctypes.CDLL({library!r}, mode=ctypes.RTLD_GLOBAL)\n"
+
+
+@pytest.fixture(scope="session")
+def no_gpu(fake_driver: str) -> str:
+    """The first line of a program without a GPU, wherever it runs: where memory is short, NVIDIA's driver ends it by a signal."""
+    return "" if ctypes.util.find_library("cuda") is None else "import os; os.environ['KILN_FAKE_CUDA_NONE'] = '1'; " + fake_driver
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,8 @@
 // A driver without a GPU, for tests of what happens before a launch: two devices of compute capability 9.0, memory that is the
 // host's, kernels that do nothing. A kernel named k__488 has parameters of 4, 8 and 8 bytes. Streams it did not make are refused, but
 // for the default ones. What orders work is written to the file KILN_FAKE_CUDA_LOG names, a line each, and of each launch its first
-// argument. KILN_FAKE_CUDA_FREE is how many bytes a device has left; with KILN_FAKE_CUDA_BUSY nothing that was queued ever ends.
+// argument. KILN_FAKE_CUDA_FREE is how many bytes a device has left; with KILN_FAKE_CUDA_BUSY nothing that was queued ever ends, and with
+// KILN_FAKE_CUDA_NONE there is no device.
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_HANDLE = 400, NOT_READY = 600 };
+enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_HANDLE = 400, NOT_READY = 600 };
 typedef uintptr_t any;
 
 static void note(char const* what, any a, any b) {
@@ -28,7 +29,7 @@ static int known(any stream) {
     return stream <= 2 || (stream >= first_stream && stream < (any)(first_stream + streams) && !gone[stream - first_stream]);
 }
 
-int cuInit(unsigned flags) { return OK; }
+int cuInit(unsigned flags) { return getenv("KILN_FAKE_CUDA_NONE") != NULL ? NO_DEVICE : OK; }
 int cuDriverGetVersion(int* out) { return *out = 13000, OK; }
 int cuGetErrorName(int status, char const** out) { return *out = status == INVALID_HANDLE ? "CUDA_ERROR_INVALID_HANDLE" : "CUDA_ERROR", OK; }
 int cuGetErrorString(int status, char const** out) { return *out = "an error of the fake driver", OK; }

@@ -183,9 +183,9 @@ def test_a_thousand_threads(python: Run) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space")
-def test_a_process_that_is_short_of_memory_is_told_so(python: Run) -> None:
+def test_a_process_that_is_short_of_memory_is_told_so(python: Run, no_gpu: str) -> None:
     """The first that is asked for reads settings, starts threads and compiles: none of them ends the process where there is no memory for it."""
-    seen = python("""import os, resource, kiln, numpy
+    seen = python(no_gpu + """import os, resource, kiln, numpy
 from kiln import spatial
 x = numpy.random.rand(2000000)
 spatial.points(x, x), kiln.Unit, kiln.tropical, kiln.Error  # what Python has to read it has read: without memory it takes minutes to
@@ -214,9 +214,9 @@ COMPILE = "unit.artifact('sm_90')"
 @pytest.mark.skipif(sys.platform != "linux", reason="what is preloaded")
 @pytest.mark.parametrize("work, has_driver, step, width", [(JOIN, False, 1, 1), (JOIN, False, 1, 1 << 60), (JOIN, True, 97, 1), (JOIN, True, 97, 1 << 60),
                                                            (WITHIN, False, 11, 1), (WITHIN, False, 11, 1 << 60), (COMPILE, False, 23, 23)])
-def test_memory_may_run_out_anywhere(python: Run, no_memory: str, fake_driver: str, work: str, has_driver: bool, step: int, width: int) -> None:
+def test_memory_may_run_out_anywhere(python: Run, no_memory: str, fake_driver: str, no_gpu: str, work: str, has_driver: bool, step: int, width: int) -> None:
     """So many things are refused from each place on, threads too: that is told, and nothing ends the process."""
-    seen = python((fake_driver if has_driver else "") + f"""import ctypes, os, signal, kiln, numpy
+    seen = python((fake_driver if has_driver else no_gpu) + f"""import ctypes, os, signal, kiln, numpy
 from kiln import spatial
 refuse = ctypes.CDLL({no_memory!r}).no_memory
 refuse.argtypes = [ctypes.c_long, ctypes.c_long]
