@@ -106,6 +106,22 @@ TEST_F(http_attack, who_was_too_slow_once_may_write_the_next) {
     EXPECT_TRUE(t->put(entry_of(12)).value().kept);
 }
 
+// Who only sends, as 'kiln remote push' does, and never asks.
+TEST_F(http_attack, who_took_something_is_not_given_up_for_one_failure) {
+    std::atomic<int> puts{0};
+    // The first is put under two names, one after the other.
+    told_http const server{[&](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request())
+            c.answer(!r.starts_with("PUT") ? 404 : ++puts == 3 ? 500 : 201);
+    }};
+    auto const t = tier_at(server.url() + quick);
+    EXPECT_TRUE(t->put(entry_of(8)).value().kept);
+    for (auto const end = base::clock::now() + std::chrono::seconds{10}; puts < 2 && base::clock::now() < end;)
+        std::this_thread::yield();
+    EXPECT_EQ(t->put(entry_of(10)).value().why, "server");
+    EXPECT_TRUE(t->put(entry_of(12)).value().kept);
+}
+
 TEST(attack, a_server_that_has_everything_and_gives_nothing_is_not_reasoned_with) {
     told_redis const server{[](words const&) { return nothing; }};
     auto const done = tier_at(server.url() + quick)->put(entry_of(1)).value();
