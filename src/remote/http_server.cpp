@@ -208,6 +208,11 @@ public:
              std::function<void(put_answer)> then) override {
         put_again(name, std::move(packet), rule, std::move(then), 2);
     }
+    // Others may have seen already that the file of credentials is another: whoever opens it again looks first.
+    void close() noexcept override {
+        http_base::close();
+        looked_at_ = {};
+    }
 
 protected:
     [[nodiscard]] std::string url_of(digest const& name) const override { return in_subdirs(access_.base, name); }

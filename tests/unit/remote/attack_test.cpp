@@ -175,6 +175,19 @@ TEST_F(http_attack, a_bucket_that_gave_up_waiting_is_written_on) {
     EXPECT_TRUE(t->put(entry_of(12)).value().kept);
 }
 
+// The next entry is sent at once, by who we are by then.
+TEST_F(http_attack, R11_credentials_that_are_written_anew_as_a_bucket_refuses_the_old_ones_count) {
+    told_bucket const bucket{[](told_bucket const& here, std::string const& request) {
+        bool const is_old = request.find("Credential=OLD/") != request.npos;
+        if (is_old) here.name("NEW");
+        return std::pair{is_old ? 403 : 200, std::string{}};
+    }};
+    auto const t = bucket.tier();
+    EXPECT_EQ(t->put(entry_of(10)).value().why, "denied");
+    EXPECT_TRUE(t->put(entry_of(12)).value().kept);
+    EXPECT_TRUE(t->put(entry_of(14)).value().kept);
+}
+
 TEST(attack, a_server_that_has_everything_and_gives_nothing_is_not_reasoned_with) {
     told_redis const server{[](words const&) { return nothing; }};
     auto const done = tier_at(server.url() + quick)->put(entry_of(1)).value();
