@@ -59,6 +59,7 @@ void breaker::late(base::time_point asked) noexcept {
 
 void breaker::heard() noexcept {
     heard_at_ = base::clock::now();
+    ever_answered_ = true;
     if (lates_ < lates_to_believe) silent_.store(false, std::memory_order_release);
 }
 
@@ -66,7 +67,6 @@ bool breaker::answered(pace how) noexcept {
     if (how == pace::in_time) lates_ = 0;
     heard();
     failures_ = 0;
-    ever_answered_ = true;
     slow_start_.store(false, std::memory_order_release);
     pause_ = std::chrono::milliseconds{0};
     denied_.store(false, std::memory_order_release);

@@ -208,6 +208,11 @@ public:
              std::function<void(put_answer)> then) override {
         put_again(name, std::move(packet), rule, std::move(then), 2);
     }
+    // Others may have seen already that the file of credentials is another: whoever opens it again looks first.
+    void close() noexcept override {
+        http_base::close();
+        looked_at_ = {};
+    }
 
 protected:
     [[nodiscard]] std::string url_of(digest const& name) const override { return in_subdirs(access_.base, name); }
@@ -250,8 +255,16 @@ private:
             if (!r.why && r.status == 501 && rule == put_rule::create)
                 return unless_there(url_of(name), then,
                                     [=, this] { put_again(name, packet, put_rule::replace, then, 0); });
-            then({put_state::failed, failure_of_put(r)});
+            then({put_state::failed, why_not_put(r, rule)});
         });
+    }
+    // Others were at it each time, or it gave up waiting for us, which it says by 400: neither says that we may not.
+    static failure why_not_put(http_response const& r, put_rule rule) {
+        auto out = failure_of_put(r);
+        bool const was_too_slow =
+            r.status == 400 && base::as_text(r.body).find("<Code>RequestTimeout</Code>") != std::string_view::npos;
+        if (!r.why && (was_too_slow || (r.status == 409 && rule == put_rule::create))) out.what = trouble::server;
+        return out;
     }
     s3_access access_;
     s3_claims claims_;

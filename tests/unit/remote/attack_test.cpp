@@ -106,6 +106,88 @@ TEST_F(http_attack, who_was_too_slow_once_may_write_the_next) {
     EXPECT_TRUE(t->put(entry_of(12)).value().kept);
 }
 
+// Who only sends, as 'kiln remote push' does, and never asks.
+TEST_F(http_attack, who_took_something_is_not_given_up_for_one_failure) {
+    std::atomic<int> puts{0};
+    // The first is put under two names, one after the other.
+    told_http const server{[&](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request())
+            c.answer(!r.starts_with("PUT") ? 404 : ++puts == 3 ? 500 : 201);
+    }};
+    auto const t = tier_at(server.url() + quick);
+    EXPECT_TRUE(t->put(entry_of(8)).value().kept);
+    for (auto const end = base::clock::now() + std::chrono::seconds{10}; puts < 2 && base::clock::now() < end;)
+        std::this_thread::yield();
+    EXPECT_EQ(t->put(entry_of(10)).value().why, "server");
+    EXPECT_TRUE(t->put(entry_of(12)).value().kept);
+}
+
+// A bucket that has nothing, and says to a PUT what a test tells it to.
+class told_bucket {
+public:
+    // -> status, body
+    using script = std::function<std::pair<int, std::string>(told_bucket const&, std::string const& request)>;
+    explicit told_bucket(script what)
+        : server_{[this, what](told_http::connection& c) {
+              for (auto r = c.request(); !r.empty(); r = c.request()) {
+                  auto const [status, body] = r.starts_with("PUT") ? what(*this, r) : std::pair{404, std::string{}};
+                  c.answer(status, body);
+              }
+          }} {
+        name("OLD");
+    }
+    void name(std::string_view who) const {
+        auto const text = fmt::format("aws_access_key_id = {}\naws_secret_access_key = b\n", who);
+        base::replace_file(credentials_, base::as_bytes(text)).value();
+    }
+    [[nodiscard]] std::shared_ptr<remote_tier> tier() const {
+        return tier_at(fmt::format("s3://bucket/k{} endpoint={} credentials-file={}", quick, server_.url(),
+                                   credentials_.native()));
+    }
+
+private:
+    base::temporary_directory scratch_ = base::temporary_directory::make("kiln-s3").value();
+    std::filesystem::path credentials_ = scratch_.path() / "credentials";
+    told_http server_;
+};
+
+TEST_F(http_attack, a_bucket_whose_others_were_faster_three_times_is_written_on) {
+    std::atomic<int> conflicts{3};
+    told_bucket const bucket{[&](told_bucket const&, std::string const&) {
+        return std::pair{conflicts-- > 0 ? 409 : 200,
+                         std::string{"<Error><Code>ConditionalRequestConflict</Code></Error>"}};
+    }};
+    auto const t = bucket.tier();
+    EXPECT_EQ(t->ask_sync(about(*entry_of(8))).why, miss::absent);
+    EXPECT_EQ(t->put(entry_of(10)).value().why, "server");
+    EXPECT_TRUE(t->put(entry_of(12)).value().kept);
+}
+
+TEST_F(http_attack, a_bucket_that_gave_up_waiting_is_written_on) {
+    std::atomic<bool> was_slow{false};
+    told_bucket const bucket{[&](told_bucket const&, std::string const&) {
+        return was_slow.exchange(true) ? std::pair{200, std::string{}}
+                                       : std::pair{400, std::string{"<Error><Code>RequestTimeout</Code></Error>"}};
+    }};
+    auto const t = bucket.tier();
+    EXPECT_EQ(t->ask_sync(about(*entry_of(8))).why, miss::absent);
+    EXPECT_EQ(t->put(entry_of(10)).value().why, "server");
+    EXPECT_TRUE(t->put(entry_of(12)).value().kept);
+}
+
+// The next entry is sent at once, by who we are by then.
+TEST_F(http_attack, R11_credentials_that_are_written_anew_as_a_bucket_refuses_the_old_ones_count) {
+    told_bucket const bucket{[](told_bucket const& here, std::string const& request) {
+        bool const is_old = request.find("Credential=OLD/") != request.npos;
+        if (is_old) here.name("NEW");
+        return std::pair{is_old ? 403 : 200, std::string{}};
+    }};
+    auto const t = bucket.tier();
+    EXPECT_EQ(t->put(entry_of(10)).value().why, "denied");
+    EXPECT_TRUE(t->put(entry_of(12)).value().kept);
+    EXPECT_TRUE(t->put(entry_of(14)).value().kept);
+}
+
 TEST(attack, a_server_that_has_everything_and_gives_nothing_is_not_reasoned_with) {
     told_redis const server{[](words const&) { return nothing; }};
     auto const done = tier_at(server.url() + quick)->put(entry_of(1)).value();
