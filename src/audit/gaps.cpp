@@ -265,7 +265,8 @@ void find_consumers(process_model& p) {
         auto const& o = p.ops[static_cast<std::size_t>(d.op)];
         read_use r{.op = d.op, .place = p.place_of(o.correlation)};
         if (!o.async) {
-            r.idle = o.call < 0 ? 0 : idle_of(o.call);
+            // One call may copy in several pieces, and the GPU was idle once.
+            if (auto const at = idle_after.find(o.call); at != idle_after.end()) r.idle = std::exchange(at->second, 0);
         } else {
             auto const next = std::ranges::upper_bound(launches, d.asked);
             if (next == launches.end() || *next <= o.end) continue;

@@ -199,6 +199,7 @@ measurement measured_of_rule(budget_line const& l, report_input const& in) {
     measurement out{.value = count};
     if (what != "count") out = {0, 0, {}};
     if (what != "count" && worst != by_process.end()) out = {worst->second, worst->first, {}};
+    if (what == "cost") out.value = std::min(1.0, *out.value);  // those of several lines may overlap
     if (rests) out.why_not = fmt::format("{}, so {} had nothing to look at", no_steps, id);
     else if (what == "per_step" && !std::ranges::all_of(at_work, [](auto const* p) { return has_steps(*p); }))
         out.why_not = no_steps;

@@ -73,9 +73,18 @@ struct piece {
 // Sorted and disjoint, each list; a moment is known if it lies in one of them.
 using known_lists = std::array<std::vector<interval> const*, 3>;
 
-// The unknown time right before `at`: from the end of what is known before, to the beginning of what is known up to it.
-interval unknown_before(known_lists const& known, time_ns at) {
+// The unknown time right before a moment: from the end of what is known before, to the beginning of what is known up to it.
+struct unknown_time {
+    time_ns asked = 0;
+    interval when;
+};
+
+// `last`: what was answered for an earlier moment. Where the way back meets it they go on alike: what is known without a break may be as long
+// as the run.
+unknown_time unknown_before(known_lists const& known, time_ns const asked, unknown_time const& last) {
+    auto at = asked;
     for (bool moved = true; moved;) {
+        if (at <= last.asked && at >= last.when.to) return {asked, last.when};
         moved = false;
         for (auto const* const list : known) {
             auto const around = std::ranges::lower_bound(*list, at, {}, &interval::to);
@@ -89,7 +98,7 @@ interval unknown_before(known_lists const& known, time_ns at) {
         auto const around = std::ranges::lower_bound(*list, at, {}, &interval::to);
         if (around != list->begin()) before = std::max(before, std::prev(around)->to);
     }
-    return {before, at};
+    return {asked, {before, at}};
 }
 
 // Compilers that are linked into a framework make no call: the time before a first-seen load, on a thread that was on a processor
@@ -102,9 +111,11 @@ void infer_compiles(process_model& p, std::vector<piece>& pieces) {
     auto const calls = joined_in_order(p.calls);
     known_lists const known{&causes, &calls, &p.busy};
     std::vector<interval> found;
+    unknown_time last;
     for (auto const& f : p.firsts) {
         if (f.kind != first_kind::load && f.kind != first_kind::child) continue;
-        auto const when = unknown_before(known, f.when.from);
+        last = unknown_before(known, f.when.from, last);
+        auto const when = last.when;
         if (when.length() >= least_inferred && when.from > p.begun) found.push_back(when);
     }
     for (auto const& when : found) {

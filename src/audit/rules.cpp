@@ -24,7 +24,7 @@ constexpr std::array table{
          no_gpu, scope::tree},
     rule{"R02", "token-use", "work that stays on the CPU", ran,
          "at least 2 s, the GPU busy less than 5 / 20 / 50 %, the process on a core half the time",
-         "BLOCKING / HIGH / MEDIUM", "the CPU is idle; the GPU is shared",
+         "BLOCKING / HIGH / MEDIUM", "the CPU is idle",
          "move the work that keeps the CPU busy to the GPU, or feed the GPU from more threads", token_use,
          scope::process, needs::steady},
     rule{"R03", "fallback", "falling back to the CPU", ran,

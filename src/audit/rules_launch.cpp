@@ -397,18 +397,22 @@ void value_drives_loop(judge& j) {
 
 void host_phase(judge& j) {
     auto const& p = j.p;
-    std::map<std::string, std::pair<time_ns, std::uint32_t>> by_function;
+    struct phase {
+        time_ns time = 0;
+        blamed_place blamed;
+    };
+    std::map<std::string, phase> by_function;
     for (auto const& g : p.gaps) {
         if (g.cause != gap_cause::host_compute || g.when.length() < ms) continue;
         auto& to = by_function[p.place_at(g.place).function];
-        to.first += g.when.length();
-        to.second = g.place;
+        to.time += g.when.length();
+        to.blamed.add(g.place, static_cast<double>(g.when.length()));
     }
     for (auto const& [function, all] : by_function) {
-        if (j.share(all.first) < j.number("R66.share", 0.1)) continue;
-        finding f = j.at("R66", all.second);
+        if (j.share(all.time) < j.number("R66.share", 0.1)) continue;
+        finding f = j.at("R66", all.blamed.heaviest());
         f.count = 1;
-        f.cost = j.share(all.first);
+        f.cost = j.share(all.time);
         f.what = fmt::format("{} computes on the host for {:.0f} % of the steady state while the GPU is idle",
                              function.empty() ? "the program" : function + "()", f.cost * 100);
         f.structural = true;

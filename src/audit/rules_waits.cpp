@@ -296,16 +296,19 @@ void null_stream(judge& j) {
     }
     if (!has_null || use.big.size() < 2) return;
     if (blocking == 0) return j.good("streams are non-blocking: the null stream does not hold them up");
-    std::uint64_t count = 0;
+    std::uint64_t count = 0, steady = 0;
     time_ns held = 0;
-    std::uint32_t place = 0;
+    blamed_place blamed;
     for (auto const& o : p.ops) {
-        if (o.stream != null || o.kind == op_kind::copy) continue;
+        if (o.stream != null || (o.kind == op_kind::copy && !o.async)) continue;  // R24 speaks of those
         ++count;
-        if (p.in_steady(o.start)) held += o.length();
-        if (place == 0) place = p.place_of(o.correlation);
+        if (!p.in_steady(o.start)) continue;
+        ++steady;
+        held += o.length();
+        blamed.add(p.place_of(o.correlation), static_cast<double>(o.length()));
     }
-    finding f = j.at("R27", place);
+    if (steady == 0) return;
+    finding f = j.at("R27", blamed.heaviest());
     f.count = count;
     f.cost = j.share(held + gap_time(p, {gap_cause::dependency, gap_cause::latency}));
     f.structural = j.per_step(count) >= 0.8;

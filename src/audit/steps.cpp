@@ -244,10 +244,25 @@ void find_trials(process_model& p) {
         if (o.kind != op_kind::kernel) continue;
         if (seen++ >= late) kept[o.name].insert(shape_of(o));
     }
+    struct launches_of_kept {
+        std::size_t before_first = 0, before_last = 0;
+    };
+    std::map<shape, launches_of_kept> around;
+    std::map<std::uint32_t, std::size_t> of_kept;  // so far, by name
+    for (auto const& o : p.ops) {
+        if (o.kind != op_kind::kernel || shapes[o.name].size() < 3) continue;
+        auto& so_far = of_kept[o.name];
+        if (kept[o.name].contains(shape_of(o))) ++so_far;
+        else around.try_emplace(shape_of(o), launches_of_kept{so_far, so_far}).first->second.before_last = so_far;
+    }
     for (auto const& o : p.ops) {
         if (o.kind != op_kind::kernel || shapes[o.name].size() < 3) continue;
         auto const& stay = kept[o.name];
-        if (stay.empty() || stay.contains(shape_of(o)) || launched[shape_of(o)] < 2) continue;
+        auto const often = launched[shape_of(o)];
+        if (stay.empty() || stay.contains(shape_of(o)) || often < 2) continue;
+        // What comes now and then among those that stayed follows the data, as blocks of sizes that differ from batch to batch do.
+        auto const& [before_first, before_last] = around[shape_of(o)];
+        if (before_last - before_first > 2 * often * stay.size()) continue;
         p.trials.push_back(&o);
     }
 }
@@ -261,9 +276,18 @@ void find_windows(process_model& p) {
     auto const& starts = p.cycle.starts;
     auto const half = p.ops[p.ops.size() / 2].start;
     if (!p.cycle.found() || starts.size() < 2) {
-        time_ns last = p.ops.front().start;
+        // After 95 % of the time of first calls: what is loaded for the last kernel does not make all before it a beginning.
+        std::vector<interval> done;
         for (auto const& f : p.firsts)
-            if (f.when.to < end) last = std::max(last, f.when.to);
+            if (f.when.to < end) done.push_back(f.when);
+        done = joined(std::move(done));
+        time_ns all = 0, so_far = 0, last = p.ops.front().start;
+        for (auto const& i : done) all += i.length();
+        for (auto const& i : done) {
+            if (20 * so_far >= 19 * all) break;
+            so_far += i.length();
+            last = std::max(last, i.to);
+        }
         p.steady = {last, std::max(last, end)};
     } else {
         for (std::size_t i = 0; i + 1 < starts.size(); ++i) p.durations.push_back(starts[i + 1] - starts[i]);
@@ -285,8 +309,9 @@ void find_windows(process_model& p) {
         }
         p.settled = late_steps.size() < 3;
         std::size_t cut = p.durations.size() - 1;
+        auto const quarter = std::min(cut, std::max(least_steps, p.durations.size() / 4));
         if (!p.settled) {
-            cut = std::min(p.durations.size() - 1, std::max<std::size_t>(8, p.durations.size() / 4));
+            cut = quarter;
         } else {
             for (std::size_t i = 0; i < p.durations.size(); ++i) {
                 auto const to = std::min(i + 3, p.durations.size());
@@ -295,6 +320,11 @@ void find_windows(process_model& p) {
                 if (starts[i] < last || static_cast<double>(longest) > 1.5 * static_cast<double>(p.median)) continue;
                 cut = i;
                 break;
+            }
+            // No three in a row are of one length, as where every third batch is late: it is as steady as it will be.
+            if (cut + 3 > p.durations.size()) {
+                auto const after = static_cast<std::size_t>(std::ranges::lower_bound(starts, last) - starts.begin());
+                cut = std::min(cut, std::max(quarter, after));
             }
         }
         p.steady_from_step = cut;

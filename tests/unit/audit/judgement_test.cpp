@@ -87,6 +87,22 @@ TEST(budget, counts_per_step_are_those_of_a_process) {
     EXPECT_FALSE(line_of(seen, "R22.count <= 119").kept);
 }
 
+TEST(budget, lines_of_one_rule_cost_no_more_than_the_time) {
+    scene x;
+    copy_options const pageable{.takes = 10, .host = memory_kind::pageable, .call_takes = 1000};
+    x.repeat(40, [&](scene& y, int) {
+        for (auto const* const line : {"a.py:1", "a.py:2"}) {
+            y.on(line).copy(direction::to_device, 1 << 20, pageable);
+            y.p().calls.back().start -= scene::ns(line[5] == '2' ? 1000 : 0);  // two threads copy at once
+            y.p().calls.back().thread = static_cast<std::uint32_t>(line[5]);
+        }
+        y.on("a.py:3").launch("k");
+    });
+    auto const seen = judge_scene(x);
+    EXPECT_TRUE(line_of(seen, "R30.cost <= 100%").kept) << line_of(seen, "R30.cost <= 100%").text << seen.rules();
+    EXPECT_FALSE(line_of(seen, "R30.cost <= 90%").kept);
+}
+
 TEST(budget, a_process_without_steps_leaves_no_answer_unless_it_did_next_to_nothing) {
     for (int const kernels : {2, 60}) {
         scene x;

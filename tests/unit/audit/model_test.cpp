@@ -537,6 +537,58 @@ TEST(audit_losses, of_a_process_that_could_not_be_recorded_are_said_once) {
     EXPECT_NE(seen.r.why_not.find("level 0 records no kernels"), std::string::npos) << seen.r.why_not;
 }
 
+TEST(audit_windows, are_of_most_steps_where_every_third_one_is_late) {
+    for (int const steps : {900, 901, 902}) {
+        scene x;
+        x.repeat(steps, [](scene& y, int i) {
+            plain_step(y);
+            y.on("a.py:3").read(4).passes(i % 3 == 2 ? 3000 : 500);
+        });
+        auto const seen = judge_scene(x);
+        auto const& p = seen.m.processes.front();
+        EXPECT_LE(p.steady_from_step, 226u);
+        ASSERT_NE(seen.found("R22"), nullptr) << seen.rules();
+        EXPECT_GE(seen.found("R22")->level, severity::high) << seen.rules();
+    }
+    scene few;
+    few.repeat(10, [](scene& y, int i) { plain_step(y), y.passes(i % 3 == 2 ? 3000 : 500); });
+    EXPECT_GE(judge_scene(few).m.processes.front().steady_from_step, 7u) << "too few to tell";
+}
+
+TEST(audit_windows, without_steps_begin_when_nearly_all_is_loaded) {
+    scene x;
+    x.call("cuModuleLoadData", 400'000);
+    std::uint32_t chance = 1;
+    x.repeat(1500, [&](scene& y, int) {  // in no order
+        chance = chance * 1664525 + 1013904223;
+        auto const which = chance >> 28;
+        y.on(fmt::format("a.py:{}", 10 + which)).launch(fmt::format("k{}", which));
+        if (which % 3 == 0) y.on("a.py:3").read(4).passes(1000);
+    });
+    x.call("cuModuleLoadData", 1000);
+    x.launch("mean");
+    auto const seen = judge_scene(x);
+    auto const& p = seen.m.processes.front();
+    ASSERT_FALSE(p.cycle.found()) << p.cycle.anchor;
+    EXPECT_GT(p.steady.length(), 500 * ms);
+    ASSERT_NE(seen.found("R22"), nullptr) << seen.rules();
+    EXPECT_GE(seen.found("R22")->level, severity::high) << seen.rules();
+}
+
+TEST(audit_windows, do_not_wait_for_shapes_that_follow_the_data) {
+    scene x;
+    x.repeat(900, [](scene& y, int i) {
+        auto const threads = i % 100 == 37 ? 512u : i % 100 == 73 ? 1024u : 64u << (i % 3);
+        y.on("a.py:1").launch("mul").on("a.py:2").launch("sum", {.takes = 5, .threads = threads});
+        y.on("a.py:3").read(4).passes(1000);
+    });
+    auto const seen = judge_scene(x);
+    EXPECT_LE(seen.m.processes.front().steady_from_step, 8u);
+    EXPECT_EQ(seen.found("R15"), nullptr) << seen.rules();
+    ASSERT_NE(seen.found("R22"), nullptr) << seen.rules();
+    EXPECT_GE(seen.found("R22")->level, severity::high) << seen.rules();
+}
+
 TEST(audit_steps, a_program_that_compiles_on_never_settles) {
     scene x;
     x.repeat(40, [](scene& y, int) {

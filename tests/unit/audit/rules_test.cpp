@@ -140,6 +140,54 @@ TEST(audit_blame, is_of_the_line_that_compiles_longest) {
     EXPECT_EQ(seen.found("R16")->where, "slow.py:5");
 }
 
+TEST(audit_blame, is_of_the_line_before_which_the_host_computes_longest) {
+    scene x;
+    x.repeat(20, [](scene& y, int) {
+        y.on("slow.py:1").launch("k", {.takes = 1000}).passes(9000);
+        y.on("slow.py:2").launch("l", {.takes = 1000}).passes(2100);
+    });
+    x.launch("l");
+    auto const seen = judge_scene(x);
+    ASSERT_NE(seen.found("R66"), nullptr) << seen.rules();
+    EXPECT_EQ(seen.found("R66")->where, "slow.py:2") << seen.rules();
+    scene other;
+    other.repeat(20, [](scene& y, int) {
+        y.on("slow.py:1").launch("k", {.takes = 1000}).passes(2100);
+        y.on("slow.py:2").launch("l", {.takes = 1000}).passes(9000);
+    });
+    other.on("slow.py:1").launch("k", {.takes = 1000}).passes(2100).on("slow.py:2").launch("l");
+    auto const last = judge_scene(other);
+    ASSERT_NE(last.found("R66"), nullptr) << last.rules();
+    EXPECT_EQ(last.found("R66")->where, "slow.py:1") << "and not of the last";
+}
+
+TEST(audit_blame, is_of_what_keeps_the_null_stream_busy) {
+    scene x;
+    x.stream_flag(8, 1);
+    x.on("once.py:1").launch("first", {.on_stream = scene::null_stream});
+    x.repeat(60, [](scene& y, int) {
+        y.on("a.py:1").launch("k", {.on_stream = 8});
+        y.on("a.py:2").launch("l", {.on_stream = scene::null_stream});
+    });
+    auto const seen = judge_scene(x);
+    ASSERT_NE(seen.found("R27"), nullptr) << seen.rules();
+    EXPECT_EQ(seen.found("R27")->where, "a.py:2");
+}
+
+TEST(audit_rules, copies_alone_keep_the_null_stream_busy_only_if_nobody_waits_for_them) {
+    for (bool const is_async : {true, false}) {
+        scene x;
+        x.stream_flag(8, 1);
+        x.repeat(60, [&](scene& y, int) {
+            y.on("a.py:1").launch("k", {.on_stream = 8});
+            y.on("a.py:2").copy(direction::to_device, 4096, {.async = is_async, .on_stream = scene::null_stream});
+        });
+        auto const seen = judge_scene(x);
+        ASSERT_EQ(seen.found("R27") != nullptr, is_async) << seen.rules();
+        EXPECT_EQ(is_async ? seen.found("R27")->count : 60u, 60u);
+    }
+}
+
 TEST(audit_costs, are_no_more_than_the_time) {
     scene loads, demoted;
     loads.repeat(60, [](scene& y, int) {  // the driver compiles while it loads
@@ -164,6 +212,19 @@ TEST(audit_costs, are_no_more_than_the_time) {
     auto const before = judge_scene(demoted);
     for (auto const& one : before.r.findings) EXPECT_LE(one.cost, 1) << one.rule << "\n" << before.rules();
     ASSERT_NE(before.found("R06"), nullptr) << before.rules();
+    scene pieces;  // of one call, and the GPU is idle after it once
+    pieces.repeat(60, [](scene& y, int) {
+        y.on("a.py:1").launch("k").on("a.py:2").copy(direction::to_host, 8, {.async = false});
+        auto second = y.p().copies.back();
+        second.start = second.end;
+        second.end += 1000;
+        y.p().copies.push_back(second);
+        y.passes(1000);
+    });
+    auto const read = judge_scene(pieces);
+    ASSERT_NE(read.found("R22"), nullptr) << read.rules();
+    EXPECT_LE(read.found("R22")->cost, 1);
+    EXPECT_GT(read.found("R22")->cost, 0.8);
 }
 
 TEST(audit_rules, tell_once_what_falls_back_or_lies_for_one_reason) {
@@ -243,6 +304,19 @@ TEST(audit_rules, take_no_longer_where_each_step_loads) {
         y.call("cuModuleLoadData", 20);
         if (i % 3 == 0) y.compile(20);
     });
+    x.ends();
+    auto const before = std::clock();
+    (void)audit(model_of(x.all()));
+    EXPECT_LT(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC, 6.0);
+}
+
+TEST(audit_rules, take_no_longer_where_all_of_the_run_is_known) {
+    scene x;
+    x.repeat(40'000,
+             [](scene& y, int) {  // the GPU works until the next call has begun, and that ends when it works again
+                 y.launch("k", {.takes = 10}).passes(8);
+                 y.call("cuModuleLoadData", 5);
+             });
     x.ends();
     auto const before = std::clock();
     (void)audit(model_of(x.all()));
