@@ -36,11 +36,11 @@ bool is_passed(std::string_view name) {
     return name.starts_with("KILN_") && std::ranges::find(kept_back, name) == kept_back.end();
 }
 
-// Read by NVRTC and nvJitLink 13.0, found by watching getenv and in their strings.
+// Read by NVRTC and nvJitLink 13.0, and since 13.5 (FINALIZER_), found by watching getenv and in their strings.
 bool changes_results(std::string_view name) {
-    constexpr std::array families{"NVRTC"sv,      "NVVM_"sv, "NV_NVVM_"sv,   "LIBNVVM_"sv,
-                                  "NVJITLINK_"sv, "NVPTX"sv, "NVCC_"sv,      "PTXAS_"sv,
-                                  "CICC_"sv,      "EDG_"sv,  "DUMP_KNOBS"sv, "LLVM_OVERRIDE_"sv};
+    constexpr std::array families{"NVRTC"sv,      "NVVM_"sv,          "NV_NVVM_"sv,  "LIBNVVM_"sv, "NVJITLINK_"sv,
+                                  "NVPTX"sv,      "NVCC_"sv,          "PTXAS_"sv,    "CICC_"sv,    "EDG_"sv,
+                                  "DUMP_KNOBS"sv, "LLVM_OVERRIDE_"sv, "FINALIZER_"sv};
     // Of those families, what changes messages or the compiler's own resources only.
     constexpr std::array harmless{"NVRTC_DISABLE_CONCURRENT_NVVM"sv, "NVRTC_INTERNAL_GLOBAL_LOCK"sv,
                                   "NVRTC_DISABLE_PCH"sv, "NVRTC_PCH_HEAP_SIZE"sv, "NVJITLINK_TRACE_MESSAGES"sv};

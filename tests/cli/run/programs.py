@@ -363,6 +363,22 @@ said += [one(981), one(982)]; print(said, sum(os.fstat(f).st_size for f in mine)
         done = under(PYTHON, SCRATCH / "closes.py", NVRTC, SCRATCH / "its-own", KILN_EVENTS=events, KILN_WORKERS=workers)
         check(done.stdout == "[0, 0, 0] 0\n", "its files are its own", done.stdout, done.stderr)
         check(len(events.read_text().splitlines()) >= 4, "and the events go on", events.read_text())
+    # One that has no standard streams, and goes on writing to them: nothing of ours is there that would take it, and it is not ended for it.
+    write("says.py", r'''
+import ctypes as C, os, signal, sys
+n, saying, told = C.CDLL(sys.argv[1]), os.dup(1), []
+signal.signal(signal.SIGPIPE, signal.SIG_DFL); os.closerange(0, 3)
+for number in range(2):
+    p = C.c_void_p(); options = (C.c_char_p * 1)(b"-arch=sm_90")
+    n.nvrtcCreateProgram(C.byref(p), b'extern "C" __global__ void k(int* a) { *a = %d; }' % (983 + number), None, 0, None, None)
+    told.append(n.nvrtcCompileProgram(p, 1, options))
+    for stream in (0, 1, 2) * 20:
+        try: told.append(os.write(stream, b"said to nobody"))
+        except OSError: pass
+os.write(saying, b"%r\n" % told)
+''')
+    done = under(PYTHON, SCRATCH / "says.py", NVRTC)
+    check(done.stdout == "[0, 0]\n" and " 2 made" in done.stderr, "nobody hears it", done.stdout, done.stderr)
 
 
 run_tests()

@@ -42,8 +42,9 @@ TEST(environment, workers_get_the_listed_variables_and_no_other) {
 }
 
 TEST(environment, variables_that_change_results_are_known) {
-    for (auto const* name : {"NV_NVVM_VERSION", "LIBNVVM_NVVM_VERSION", "NVVM_IR_VER_CHK", "NVRTC_APPEND_FLAGS",
-                             "NVRTCWIZ", "EDG_BASE", "DUMP_KNOBS_TO_FILE", "LLVM_OVERRIDE_PRODUCER"}) {
+    for (auto const* name :
+         {"NV_NVVM_VERSION", "LIBNVVM_NVVM_VERSION", "NVVM_IR_VER_CHK", "NVRTC_APPEND_FLAGS", "NVRTCWIZ", "EDG_BASE",
+          "DUMP_KNOBS_TO_FILE", "LLVM_OVERRIDE_PRODUCER", "FINALIZER_USE_LEGACY_ELF_BUILDER"}) {
         auto const entry = std::string{name} + "=1";
         char const* const given[] = {"PATH=/bin", entry.c_str(), nullptr};
         EXPECT_EQ(result_changing_variable(given), name);
