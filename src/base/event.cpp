@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/fork_guard.hpp"
 #include "base/quiet_writes.hpp"
+#include "base/standard_streams.hpp"
 #include "base/text.hpp"
 
 #include <atomic>
@@ -216,7 +217,7 @@ std::unique_ptr<event_file> open_events(std::string const& path, int how) {
     auto out = std::make_unique<event_file>();
     std::error_code failed;
     out->path = std::filesystem::absolute(path, failed).native();  // a program may change its directory
-    out->fd = ::open(path.c_str(), flags, 0600);
+    out->fd = base::clear_of_standard_streams(::open(path.c_str(), flags, 0600));
     struct ::stat about {};
     if (out->fd < 0 || ::fstat(out->fd, &about) != 0) return nullptr;
     out->device = about.st_dev;

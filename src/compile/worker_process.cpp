@@ -5,6 +5,7 @@
 #include "base/directory.hpp"
 #include "base/process_stat.hpp"
 #include "base/quiet_writes.hpp"
+#include "base/standard_streams.hpp"
 #include "compile/environment.hpp"
 
 #include <array>
@@ -101,8 +102,8 @@ struct socket_ends {
 result<socket_ends> make_sockets() {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return io_error("socketpair", errno);
-    socket_ends out{base::file_descriptor{ends[0]}, base::file_descriptor{ends[1]}};
-    if (::fcntl(out.ours.get(), F_SETFL, O_NONBLOCK) != 0) return io_error("worker socket", errno);
+    socket_ends out{base::file_descriptor{base::clear_of_standard_streams(ends[0])}, base::file_descriptor{ends[1]}};
+    if (!out.ours || ::fcntl(out.ours.get(), F_SETFL, O_NONBLOCK) != 0) return io_error("worker socket", errno);
     // Descriptors 0 to 2 are replaced in the child before the socket is put in place: keep clear of them.
     if (out.theirs.get() < worker_socket) {
         int const higher = ::fcntl(out.theirs.get(), F_DUPFD_CLOEXEC, worker_socket);

@@ -3,12 +3,12 @@
 
 #include "base/clock.hpp"
 #include "base/process_stat.hpp"
+#include "base/standard_streams.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <fcntl.h>
 #include <mutex>
 #include <poll.h>
 #include <sys/socket.h>
@@ -77,16 +77,6 @@ private:
     int in_vain_ = 0;
 };
 
-// A program whose standard streams are closed goes on writing to them: in their places the worker would read that as a job, and leave,
-// and the next word would end the program.
-int socket_clear_of_standard_streams() {
-    int const first = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (first < 0 || first > STDERR_FILENO) return first;
-    int const higher = ::fcntl(first, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    ::close(first);
-    return higher;
-}
-
 }  // namespace
 
 // A program may close descriptors it does not know and open files of its own in their places: what is not our socket any more is
@@ -147,7 +137,7 @@ worker_line::attempt worker_line::connect(busy what) {
     if (address_.empty() || address_.size() >= sizeof to.sun_path) return {};
     std::memcpy(to.sun_path, address_.c_str(), address_.size() + 1);
     auto out = std::make_shared<connection>();
-    out->fd = socket_clear_of_standard_streams();
+    out->fd = base::clear_of_standard_streams(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     struct ::stat about {};
     if (out->fd < 0 || ::fstat(out->fd, &about) != 0) return {};
     out->device = about.st_dev;

@@ -46,6 +46,24 @@ TEST_F(worker_pool_test, what_a_worker_writes_is_kept_up_to_a_bound) {
     EXPECT_EQ(image_text(submit("echo goes on").get()), "goes on");
 }
 
+// A program may have closed its standard streams, and go on writing to them.
+TEST_F(worker_pool_test, a_worker_hears_nothing_of_what_is_written_to_streams_that_are_closed) {
+    auto const work = [&] {
+        for (int const stream : {0, 1, 2}) ::close(stream);
+        open(options(1));
+        for (auto const* const job : {"echo one", "echo two", "echo three"}) {
+            if (image_text(submit(job).get()) != std::string{job}.substr(5)) ::_exit(1);
+            for (int const stream : {0, 1, 2}) {
+                [[maybe_unused]] auto const written = ::write(stream, "said to nobody\n", 15);
+            }
+        }
+        auto const seen = pool_->count();
+        pool_.reset();
+        ::_exit(seen.started == 1 && seen.done == 3 ? 0 : 2);
+    };
+    EXPECT_EXIT(work(), ::testing::ExitedWithCode(0), "");
+}
+
 TEST_F(worker_pool_test, nothing_is_started_before_the_first_submit) {
     open(options(4));
     EXPECT_EQ(pool_->count().started, 0u);

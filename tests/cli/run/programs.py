@@ -377,8 +377,10 @@ for number in range(2):
         except OSError: pass
 os.write(saying, b"%r\n" % told)
 ''')
-    done = under(PYTHON, SCRATCH / "says.py", NVRTC)
+    events = SCRATCH / "said.jsonl"
+    done = under(PYTHON, SCRATCH / "says.py", NVRTC, KILN_EVENTS=events)
     check(done.stdout == "[0, 0]\n" and " 2 made" in done.stderr, "nobody hears it", done.stdout, done.stderr)
+    check(events.exists() and "nobody" not in events.read_text(), "nor do the events", events.read_text())
 
 
 run_tests()

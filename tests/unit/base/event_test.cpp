@@ -120,6 +120,27 @@ TEST(events, are_written_as_json_lines) {
     EXPECT_EQ(j["ns"], 5);
 }
 
+// A program may have closed its standard streams, and go on writing to them.
+TEST(events, are_alone_in_their_file_where_there_are_no_standard_streams) {
+    auto const scratch = base::temporary_directory::make().value();
+    auto const file = scratch.path() / "events.jsonl";
+    auto const tell = [&] {
+        for (int const stream : {0, 1, 2}) ::close(stream);
+        event_log log;
+        if (!log.write_to(file)) ::_exit(1);
+        log.emit({.kind = event_kind::waited, .unit = "one"});
+        for (int const stream : {0, 1, 2})
+            if (::write(stream, "said to nobody\n", 15) >= 0) ::_exit(2);
+        ::_exit(0);
+    };
+    EXPECT_EXIT(tell(), testing::ExitedWithCode(0), "");
+    std::ifstream in{file};
+    std::string line;
+    ASSERT_TRUE(std::getline(in, line));
+    EXPECT_EQ(nlohmann::json::parse(line)["unit"], "one");
+    EXPECT_FALSE(std::getline(in, line)) << line;
+}
+
 // As programs do that become daemons: whatever has the number of our descriptor then is theirs.
 TEST(events, are_not_written_into_a_file_that_took_the_place_of_theirs) {
     auto const scratch = base::temporary_directory::make().value();

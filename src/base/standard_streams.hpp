@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace kiln::base {
+
+// The same file by a number above those of the standard streams, for what lives long: a program that has closed these may go on writing to
+// them. -1 where it was -1, or there is no number left.
+[[nodiscard]] int clear_of_standard_streams(int fd) noexcept;
+
+}  // namespace kiln::base
