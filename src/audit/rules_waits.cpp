@@ -300,7 +300,8 @@ void null_stream(judge& j) {
     time_ns held = 0;
     blamed_place blamed;
     for (auto const& o : p.ops) {
-        if (o.stream != null || (o.kind == op_kind::copy && !o.async)) continue;  // R24 speaks of those
+        // R24 speaks of the others.
+        if (o.stream != null || (o.kind == op_kind::copy && !o.async && o.way != direction::on_device)) continue;
         ++count;
         if (!p.in_steady(o.start)) continue;
         ++steady;
@@ -310,7 +311,7 @@ void null_stream(judge& j) {
     if (steady == 0) return;
     finding f = j.at("R27", blamed.heaviest());
     f.count = count;
-    f.cost = j.share(held + gap_time(p, {gap_cause::dependency, gap_cause::latency}));
+    f.cost = std::min(1.0, j.share(held + gap_time(p, {gap_cause::dependency, gap_cause::latency})));
     f.structural = j.per_step(count) >= 0.8;
     f.what = fmt::format("{} operations on the null stream, and {} for each of them", count,
                          count_text(blocking, "blocking stream waits", "blocking streams wait"));

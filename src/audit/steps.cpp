@@ -244,25 +244,38 @@ void find_trials(process_model& p) {
         if (o.kind != op_kind::kernel) continue;
         if (seen++ >= late) kept[o.name].insert(shape_of(o));
     }
-    struct launches_of_kept {
-        std::size_t before_first = 0, before_last = 0;
+    struct course {
+        std::size_t before_first = 0, before_last = 0;  // launches of what is kept
+        std::size_t runs = 0;                           // of this one without another between
     };
-    std::map<shape, launches_of_kept> around;
+    std::map<shape, course> courses;
     std::map<std::uint32_t, std::size_t> of_kept;  // so far, by name
+    std::map<std::uint32_t, shape> before;
     for (auto const& o : p.ops) {
         if (o.kind != op_kind::kernel || shapes[o.name].size() < 3) continue;
+        auto const now = shape_of(o);
+        auto const [last, is_first] = before.try_emplace(o.name, now);
+        bool const is_other = is_first || last->second != now;
+        last->second = now;
         auto& so_far = of_kept[o.name];
-        if (kept[o.name].contains(shape_of(o))) ++so_far;
-        else around.try_emplace(shape_of(o), launches_of_kept{so_far, so_far}).first->second.before_last = so_far;
+        if (kept[o.name].contains(now)) {
+            ++so_far;
+            continue;
+        }
+        auto& c = courses.try_emplace(now, course{so_far, so_far, 0}).first->second;
+        c.before_last = so_far;
+        if (is_other) ++c.runs;
     }
     for (auto const& o : p.ops) {
         if (o.kind != op_kind::kernel || shapes[o.name].size() < 3) continue;
         auto const& stay = kept[o.name];
         auto const often = launched[shape_of(o)];
         if (stay.empty() || stay.contains(shape_of(o)) || often < 2) continue;
-        // What comes now and then among those that stayed follows the data, as blocks of sizes that differ from batch to batch do.
-        auto const& [before_first, before_last] = around[shape_of(o)];
-        if (before_last - before_first > 2 * often * stay.size()) continue;
+        // What comes now and then among those that stayed follows the data, as blocks of sizes that differ from batch to batch do: few of it
+        // come in a row, and it is rare among them or does not end early. Trials come in a row, or by turns at the beginning.
+        auto const& c = courses[shape_of(o)];
+        auto const among = c.before_last - c.before_first, after = of_kept[o.name] - c.before_last;
+        if (2 * c.runs > often && (among > 2 * often * stay.size() || after < among)) continue;
         p.trials.push_back(&o);
     }
 }
@@ -288,6 +301,8 @@ void find_windows(process_model& p) {
             so_far += i.length();
             last = std::max(last, i.to);
         }
+        // What is left would be mostly first calls: a program that compiles to the end.
+        if (!done.empty() && 2 * (all - so_far) > end - last) last = std::max(last, done.back().to);
         p.steady = {last, std::max(last, end)};
     } else {
         for (std::size_t i = 0; i + 1 < starts.size(); ++i) p.durations.push_back(starts[i + 1] - starts[i]);

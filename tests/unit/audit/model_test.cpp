@@ -587,6 +587,47 @@ TEST(audit_windows, do_not_wait_for_shapes_that_follow_the_data) {
     EXPECT_EQ(seen.found("R15"), nullptr) << seen.rules();
     ASSERT_NE(seen.found("R22"), nullptr) << seen.rules();
     EXPECT_GE(seen.found("R22")->level, severity::high) << seen.rules();
+    for (unsigned const sizes : {3u, 6u, 16u}) {  // one as often as the other
+        scene any;
+        std::uint32_t chance = sizes;
+        any.repeat(900, [&](scene& y, int) {
+            chance = chance * 1664525 + 1013904223;
+            y.on("a.py:1").launch("mul").on("a.py:2").launch(
+                "sum", {.takes = 5, .threads = 64 + 32 * ((chance >> 16) % sizes)});
+            y.on("a.py:3").read(4).passes(1000);
+        });
+        auto const of_any = judge_scene(any);
+        EXPECT_LE(of_any.m.processes.front().steady_from_step, 8u) << sizes;
+        EXPECT_EQ(of_any.found("R15"), nullptr) << of_any.rules();
+    }
+}
+
+TEST(audit_windows, wait_for_trials_in_a_row_and_once_more) {
+    scene x;
+    auto const step = [](scene& y, unsigned threads) {
+        y.on("a.py:1").launch("mul").on("a.py:2").launch("sum", {.takes = 5, .threads = threads});
+        y.on("a.py:3").read(4).passes(1000);
+    };
+    for (int round = 0; round < 2; ++round) {
+        for (auto const threads : {64u, 256u, 512u}) x.repeat(200, [&](scene& y, int) { step(y, threads); });
+        x.repeat(3000, [&](scene& y, int) { step(y, 128); });
+    }
+    auto const seen = judge_scene(x);
+    EXPECT_GE(seen.m.processes.front().steady_from_step, 4190u);
+    EXPECT_NE(seen.found("R15"), nullptr) << seen.rules();
+}
+
+TEST(audit_windows, without_steps_are_not_what_is_left_of_compiling) {
+    scene x;
+    std::uint32_t chance = 1;
+    x.repeat(130, [&](scene& y, int i) {
+        chance = chance * 1664525 + 1013904223;
+        y.call("cuModuleLoadData", 100'000);
+        y.on(fmt::format("a.py:{}", 10 + (chance >> 28))).launch(fmt::format("k{}", i)).passes(100);
+    });
+    auto const seen = judge_scene(x);
+    ASSERT_FALSE(seen.m.processes.front().cycle.found());
+    EXPECT_LT(seen.m.processes.front().steady.length(), 100 * ms);
 }
 
 TEST(audit_steps, a_program_that_compiles_on_never_settles) {
