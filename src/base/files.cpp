@@ -3,6 +3,7 @@
 
 #include "base/quiet_writes.hpp"
 #include "base/replace_name.hpp"
+#include "base/standard_streams.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -90,7 +91,8 @@ result<void> file_descriptor::close() {
 
 result<file_descriptor> open_file(std::filesystem::path const& path, int flags, unsigned mode) {
     for (;;) {
-        if (int const fd = sys().open(path.c_str(), flags | O_CLOEXEC, mode); fd >= 0) return file_descriptor{fd};
+        auto const fd = clear_of_standard_streams(sys().open(path.c_str(), flags | O_CLOEXEC, mode));
+        if (fd >= 0) return file_descriptor{fd};
         if (errno != EINTR) return io_error(path.native(), errno);
     }
 }

@@ -3,6 +3,7 @@
 
 #include "base/files.hpp"
 #include "base/load_library.hpp"
+#include "base/standard_streams.hpp"
 
 #include <array>
 #include <cstddef>
@@ -128,7 +129,7 @@ file_descriptor small_library_of(std::array<std::string_view, 2> needed, void (*
         add(DT_INIT_ARRAY, place(out, out.start));
         add(DT_INIT_ARRAYSZ, sizeof out.start);
     }
-    file_descriptor file{::memfd_create("kiln-load", MFD_CLOEXEC)};
+    file_descriptor file{memory_file("kiln-load", MFD_CLOEXEC)};
     if (!file || ::write(file.get(), &out, sizeof out) != static_cast<::ssize_t>(sizeof out)) return {};
     return file;
 }

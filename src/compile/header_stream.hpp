@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/files.hpp"
+#include "base/standard_streams.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -14,7 +15,7 @@ namespace kiln::compile {
 
 // Reads these bytes and, unlike fmemopen's, passes for a regular file: NVRTC asks fstat.
 [[nodiscard]] inline result<std::FILE*> stream_over(base::byte_span text) {
-    base::file_descriptor fd{::memfd_create("kiln-header", MFD_CLOEXEC)};
+    base::file_descriptor fd{base::memory_file("kiln-header", MFD_CLOEXEC)};
     if (!fd) return io_error("memfd_create", errno);
     KILN_CHECK(base::write_all(fd.get(), text));
     if (::lseek(fd.get(), 0, SEEK_SET) != 0) return io_error("lseek", errno);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/precompiling.hpp"
 
+#include "base/standard_streams.hpp"
 #include "compile/source_prefix.hpp"
 
 #include <algorithm>
@@ -34,11 +35,13 @@ bool names_toolkit_header(std::string_view source, include_roots const& roots) {
     });
 }
 
-base::file_descriptor make_memory(char const* name) { return base::file_descriptor{::memfd_create(name, MFD_CLOEXEC)}; }
+base::file_descriptor make_memory(char const* name) {
+    return base::file_descriptor{base::memory_file(name, MFD_CLOEXEC)};
+}
 
 // Another descriptor of it, from its beginning.
 std::FILE* stream_of(int fd, char const* mode) {
-    base::file_descriptor again{::fcntl(fd, F_DUPFD_CLOEXEC, 0)};
+    base::file_descriptor again{::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)};
     if (!again || ::lseek(again.get(), 0, SEEK_SET) != 0) return nullptr;
     auto* const stream = ::fdopen(again.get(), mode);
     if (stream != nullptr) again.release();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/worker_pool.hpp"
 
+#include "base/standard_streams.hpp"
 #include "compile/host_resources.hpp"
 #include "compile/options.hpp"
 #include "compile/pool_core.hpp"
@@ -62,7 +63,7 @@ result<void> start(std::shared_ptr<pool_core> const& core) {
 }  // namespace
 
 result<bell> bell::make() {
-    base::file_descriptor fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    base::file_descriptor fd{base::clear_of_standard_streams(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))};
     if (!fd) return io_error("eventfd", errno);
     return bell{std::move(fd)};
 }

@@ -179,7 +179,8 @@ result<worker_process> worker_process::start(std::filesystem::path const& progra
     }
     out.socket_ = std::move(sockets.ours);
 #ifdef SYS_pidfd_open
-    out.pidfd_ = base::file_descriptor{static_cast<int>(::syscall(SYS_pidfd_open, out.pid_, 0))};
+    out.pidfd_ = base::file_descriptor{
+        base::clear_of_standard_streams(static_cast<int>(::syscall(SYS_pidfd_open, out.pid_, 0)))};
 #endif
     // Cannot fail: the frame is small and the socket is empty. A child that is gone already is noticed by its end.
     static_cast<void>(out.send(frame_kind::configure, encode(limits)));

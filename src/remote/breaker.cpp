@@ -63,6 +63,11 @@ void breaker::heard() noexcept {
     if (lates_ < lates_to_believe) silent_.store(false, std::memory_order_release);
 }
 
+void breaker::took() noexcept {
+    heard();
+    failures_ = 0;
+}
+
 bool breaker::answered(pace how) noexcept {
     if (how == pace::in_time) lates_ = 0;
     heard();

@@ -25,6 +25,8 @@ public:
     void late(base::time_point asked) noexcept;
     // It said something, to whatever.
     void heard() noexcept;
+    // It took what was sent.
+    void took() noexcept;
     // True once per pause: whoever gets it tries the server, in the background.
     [[nodiscard]] bool may_try() noexcept {
         return is_open() && base::now_ns() >= retry_at_.load(std::memory_order_acquire) &&

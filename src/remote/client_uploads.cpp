@@ -41,7 +41,7 @@ void client::try_slot(std::shared_ptr<upload> const& u, put_rule rule) {
     if (bad_.contains(u->name)) rule = put_rule::replace;
     of_.bytes.put(u->name, u->what.packet, rule, [this, u, alive = alive_](put_answer a) {
         if (!*alive) return;
-        if (a.state != put_state::failed) of_.guard.heard();
+        if (a.state != put_state::failed) of_.guard.took();
         switch (a.state) {
             case put_state::stored: return uploaded(u);
             case put_state::failed: return not_uploaded(u, a.why);

@@ -4,6 +4,7 @@
 #include "base/exit_gate.hpp"
 #include "base/fork_guard.hpp"
 #include "base/load_library.hpp"
+#include "base/standard_streams.hpp"
 #include "remote/curl_numbers.hpp"
 
 #include <algorithm>
@@ -75,7 +76,7 @@ struct wanted_socket {
     ::sockaddr address;
 };
 int open_socket(void*, int, wanted_socket const* what) noexcept {
-    int const fd = ::socket(what->family, what->type | SOCK_CLOEXEC, what->protocol);
+    int const fd = base::clear_of_standard_streams(::socket(what->family, what->type | SOCK_CLOEXEC, what->protocol));
     if (fd >= 0) (void)base::close_in_child(fd);
     return fd;
 }

@@ -210,8 +210,8 @@ public:
     }
     // Others may have seen already that the file of credentials is another: whoever opens it again looks first.
     void close() noexcept override {
-        http_base::close();
         looked_at_ = {};
+        http_base::close();
     }
 
 protected:
@@ -255,15 +255,18 @@ private:
             if (!r.why && r.status == 501 && rule == put_rule::create)
                 return unless_there(url_of(name), then,
                                     [=, this] { put_again(name, packet, put_rule::replace, then, 0); });
-            then({put_state::failed, why_not_put(r, rule)});
+            then({put_state::failed, why_not_put(r)});
         });
     }
     // Others were at it each time, or it gave up waiting for us, which it says by 400: neither says that we may not.
-    static failure why_not_put(http_response const& r, put_rule rule) {
+    static failure why_not_put(http_response const& r) {
         auto out = failure_of_put(r);
-        bool const was_too_slow =
-            r.status == 400 && base::as_text(r.body).find("<Code>RequestTimeout</Code>") != std::string_view::npos;
-        if (!r.why && (was_too_slow || (r.status == 409 && rule == put_rule::create))) out.what = trouble::server;
+        auto const says = [&](std::string_view code) {
+            return base::as_text(r.body).find(code) != std::string_view::npos;
+        };
+        bool const was_too_slow = r.status == 400 && says("<Code>RequestTimeout</Code>");
+        bool const had_others = r.status == 409 && (says(">ConditionalRequestConflict<") || says(">OperationAborted<"));
+        if (!r.why && (was_too_slow || had_others)) out.what = trouble::server;
         return out;
     }
     s3_access access_;

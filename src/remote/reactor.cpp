@@ -3,6 +3,7 @@
 
 #include "base/process_stat.hpp"
 #include "base/quiet_thread.hpp"
+#include "base/standard_streams.hpp"
 
 #include <algorithm>
 #include <array>
@@ -31,7 +32,7 @@ bool can_run(::pid_t thread) noexcept {
 
 bool reactor::start() {
     if (thread_.joinable()) return true;
-    wake_ = base::file_descriptor{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    wake_ = base::file_descriptor{base::clear_of_standard_streams(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))};
     if (!wake_) return false;
     auto made = base::start_quiet_thread([this] { run(); });
     if (!made) return false;

@@ -3,6 +3,7 @@
 
 #include "base/fork_guard.hpp"
 #include "base/quiet_thread.hpp"
+#include "base/standard_streams.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -178,7 +179,8 @@ void redis_link::try_next() {
     loop_.cancel(next_timer_);
     while (next_address_ < addresses_.size()) {
         auto const& a = addresses_[next_address_++];
-        base::file_descriptor s{::socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+        base::file_descriptor s{
+            base::clear_of_standard_streams(::socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0))};
         if (!s) {
             no_address_ = words_of(errno);
             continue;

@@ -3,11 +3,13 @@
 
 #include "base/digest.hpp"
 #include "compile/carried_headers.hpp"
+#include "compile/header_stream.hpp"
 #include "compile/standard_headers.hpp"
 #include "support/faulty_calls.hpp"
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -50,6 +52,19 @@ protected:
     base::temporary_directory scratch_ = base::temporary_directory::make("kiln-includes").value();
     include_roots roots_;
 };
+
+// A program may have closed its standard streams, and go on writing to them: what it writes is no header's text.
+TEST(header_streams, are_no_standard_streams) {
+    auto const look = [] {
+        for (int const stream : {0, 1, 2}) ::close(stream);
+        auto* const text = stream_over(base::as_bytes("text")).value();
+        for (int const stream : {0, 1, 2})
+            if (::fcntl(stream, F_GETFD) >= 0) ::_exit(1);
+        char read[5] = {};
+        ::_exit(std::fread(read, 1, 4, text) == 4 && std::string_view{read} == "text" ? 0 : 2);
+    };
+    EXPECT_EXIT(look(), testing::ExitedWithCode(0), "");
+}
 
 TEST_F(includes, every_look_is_recorded_without_any_path_of_this_machine) {
     auto const deps = look_as_nvrtc_does();

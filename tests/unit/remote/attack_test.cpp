@@ -11,6 +11,8 @@
 
 #include <future>
 #include <map>
+#include <sys/socket.h>
+#include <unistd.h>
 
 namespace kiln::remote {
 
@@ -120,6 +122,43 @@ TEST_F(http_attack, who_took_something_is_not_given_up_for_one_failure) {
         std::this_thread::yield();
     EXPECT_EQ(t->put(entry_of(10)).value().why, "server");
     EXPECT_TRUE(t->put(entry_of(12)).value().kept);
+}
+
+// Three running are: not three among others.
+TEST_F(http_attack, who_fails_now_and_then_is_sent_the_rest) {
+    std::atomic<int> puts{0};
+    told_http const server{[&](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request())
+            c.answer(!r.starts_with("PUT") ? 404 : ++puts % 3 == 0 && puts < 10 ? 500 : 201);
+    }};
+    auto const t = tier_at(server.url() + quick);
+    int kept = 0;
+    for (unsigned n = 8; n < 40; n += 2)
+        if (t->put(entry_of(n)).value().kept) ++kept;
+    EXPECT_GE(kept, 13) << "of 16";
+}
+
+// A program may have closed its standard streams, and go on writing to them. The server is the parent's.
+TEST_F(http_attack, a_server_hears_nothing_of_what_is_written_to_streams_that_are_closed) {
+    told_http const server{[](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) c.answer(r.starts_with("PUT") ? 201 : 404);
+    }};
+    auto const work = [&] {
+        for (int const stream : {0, 1, 2}) ::close(stream);
+        auto const t = tier_at(server.url() + quick);
+        for (unsigned n = 8; n < 16; n += 2) {
+            if (!t->put(entry_of(n)).value().kept) ::_exit(1);
+            // libcurl wakes itself by descriptors of its own, which may stand there.
+            ::sockaddr_storage peer{};
+            for (int const stream : {0, 1, 2})
+                if (::socklen_t size = sizeof peer;
+                    ::getpeername(stream, reinterpret_cast<::sockaddr*>(&peer), &size) == 0 &&
+                    peer.ss_family == AF_INET)
+                    ::_exit(2);
+        }
+        ::_exit(0);
+    };
+    EXPECT_EXIT(work(), testing::ExitedWithCode(0), "");
 }
 
 // A bucket that has nothing, and says to a PUT what a test tells it to.
