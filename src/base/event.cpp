@@ -217,7 +217,7 @@ std::unique_ptr<event_file> open_events(std::string const& path, int how) {
     auto out = std::make_unique<event_file>();
     std::error_code failed;
     out->path = std::filesystem::absolute(path, failed).native();  // a program may change its directory
-    out->fd = base::clear_of_standard_streams(::open(path.c_str(), flags, 0600));
+    out->fd = base::above_standard_streams([&] { return ::open(path.c_str(), flags, 0600); });
     struct ::stat about {};
     if (out->fd < 0 || ::fstat(out->fd, &about) != 0) return nullptr;
     out->device = about.st_dev;

@@ -89,9 +89,23 @@ result<void> file_descriptor::close() {
     return {};
 }
 
+namespace {
+
+int open_above_standard_streams(char const* path, int flags, unsigned mode) {
+    auto const open = [&] { return sys().open(path, flags | O_CLOEXEC, mode); };
+    if ((flags & (O_ACCMODE | O_CREAT | O_TRUNC)) != O_RDONLY) return above_standard_streams(open);
+    // Nobody's words go into what is opened for reading: the numbers are looked at only where it got one of them.
+    int const fd = open();
+    if (fd < 0 || fd > STDERR_FILENO) return fd;
+    sys().close(fd);
+    return above_standard_streams(open);
+}
+
+}  // namespace
+
 result<file_descriptor> open_file(std::filesystem::path const& path, int flags, unsigned mode) {
     for (;;) {
-        auto const fd = clear_of_standard_streams(sys().open(path.c_str(), flags | O_CLOEXEC, mode));
+        auto const fd = open_above_standard_streams(path.c_str(), flags, mode);
         if (fd >= 0) return file_descriptor{fd};
         if (errno != EINTR) return io_error(path.native(), errno);
     }

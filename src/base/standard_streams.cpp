@@ -8,6 +8,18 @@
 
 namespace kiln::base {
 
+void occupy_standard_streams() noexcept {
+    int const before = errno;
+    bool one_is_free = false;
+    for (int const stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) one_is_free |= ::fcntl(stream, F_GETFD) < 0;
+    while (one_is_free) {
+        int const fd = ::open("/", O_PATH | O_CLOEXEC);
+        one_is_free = fd >= 0 && fd <= STDERR_FILENO;
+        if (fd > STDERR_FILENO) ::close(fd);
+    }
+    errno = before;
+}
+
 int clear_of_standard_streams(int fd) noexcept {
     if (fd < 0 || fd > STDERR_FILENO) return fd;
     int const higher = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -18,15 +30,7 @@ int clear_of_standard_streams(int fd) noexcept {
 }
 
 int memory_file(char const* name, unsigned flags) noexcept {
-    int const first = ::memfd_create(name, flags);
-    int const out = clear_of_standard_streams(first);
-    if (out == first || out < 0) return out;
-    // What was written to it meanwhile, as to a standard stream.
-    if (::ftruncate(out, 0) == 0 && ::lseek(out, 0, SEEK_SET) == 0) return out;
-    int const why = errno;
-    ::close(out);
-    errno = why;
-    return -1;
+    return above_standard_streams([&] { return ::memfd_create(name, flags); });
 }
 
 }  // namespace kiln::base

@@ -63,7 +63,7 @@ result<void> start(std::shared_ptr<pool_core> const& core) {
 }  // namespace
 
 result<bell> bell::make() {
-    base::file_descriptor fd{base::clear_of_standard_streams(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))};
+    base::file_descriptor fd{base::above_standard_streams([] { return ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); })};
     if (!fd) return io_error("eventfd", errno);
     return bell{std::move(fd)};
 }

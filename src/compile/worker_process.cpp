@@ -101,6 +101,7 @@ struct socket_ends {
 
 result<socket_ends> make_sockets() {
     int ends[2];
+    base::occupy_standard_streams();
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return io_error("socketpair", errno);
     socket_ends out{base::file_descriptor{base::clear_of_standard_streams(ends[0])}, base::file_descriptor{ends[1]}};
     if (!out.ours || ::fcntl(out.ours.get(), F_SETFL, O_NONBLOCK) != 0) return io_error("worker socket", errno);
@@ -117,7 +118,7 @@ result<socket_ends> make_sockets() {
 // Parent and child share the position, which says how much was written. Without it the child's words are lost, nothing else.
 base::file_descriptor make_words() noexcept {
     base::quiet_writes const quiet;
-    base::file_descriptor words{::memfd_create("kiln-worker-output", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+    base::file_descriptor words{base::memory_file("kiln-worker-output", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
     if (!words || ::ftruncate(words.get(), most_words_bytes) != 0) return {};
     if (::fcntl(words.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) != 0) return {};
     if (words.get() <= worker_socket)
@@ -180,7 +181,7 @@ result<worker_process> worker_process::start(std::filesystem::path const& progra
     out.socket_ = std::move(sockets.ours);
 #ifdef SYS_pidfd_open
     out.pidfd_ = base::file_descriptor{
-        base::clear_of_standard_streams(static_cast<int>(::syscall(SYS_pidfd_open, out.pid_, 0)))};
+        base::above_standard_streams([&] { return static_cast<int>(::syscall(SYS_pidfd_open, out.pid_, 0)); })};
 #endif
     // Cannot fail: the frame is small and the socket is empty. A child that is gone already is noticed by its end.
     static_cast<void>(out.send(frame_kind::configure, encode(limits)));

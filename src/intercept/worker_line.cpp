@@ -137,7 +137,7 @@ worker_line::attempt worker_line::connect(busy what) {
     if (address_.empty() || address_.size() >= sizeof to.sun_path) return {};
     std::memcpy(to.sun_path, address_.c_str(), address_.size() + 1);
     auto out = std::make_shared<connection>();
-    out->fd = base::clear_of_standard_streams(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    out->fd = base::above_standard_streams([] { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); });
     struct ::stat about {};
     if (out->fd < 0 || ::fstat(out->fd, &about) != 0) return {};
     out->device = about.st_dev;

@@ -76,7 +76,8 @@ struct wanted_socket {
     ::sockaddr address;
 };
 int open_socket(void*, int, wanted_socket const* what) noexcept {
-    int const fd = base::clear_of_standard_streams(::socket(what->family, what->type | SOCK_CLOEXEC, what->protocol));
+    int const fd =
+        base::above_standard_streams([&] { return ::socket(what->family, what->type | SOCK_CLOEXEC, what->protocol); });
     if (fd >= 0) (void)base::close_in_child(fd);
     return fd;
 }

@@ -32,7 +32,8 @@ bool can_run(::pid_t thread) noexcept {
 
 bool reactor::start() {
     if (thread_.joinable()) return true;
-    wake_ = base::file_descriptor{base::clear_of_standard_streams(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))};
+    wake_ =
+        base::file_descriptor{base::above_standard_streams([] { return ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); })};
     if (!wake_) return false;
     auto made = base::start_quiet_thread([this] { run(); });
     if (!made) return false;

@@ -179,8 +179,8 @@ void redis_link::try_next() {
     loop_.cancel(next_timer_);
     while (next_address_ < addresses_.size()) {
         auto const& a = addresses_[next_address_++];
-        base::file_descriptor s{
-            base::clear_of_standard_streams(::socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0))};
+        base::file_descriptor s{base::above_standard_streams(
+            [&] { return ::socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); })};
         if (!s) {
             no_address_ = words_of(errno);
             continue;

@@ -108,15 +108,6 @@ void finish_output() {
     if (std::fflush(stdout) != 0) throw output_lost(errno);
 }
 
-void hold_closed_descriptors() {
-    for (int const standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-        if (::fcntl(standard, F_GETFD) >= 0) continue;
-        // The lowest number is free, so that is the one it gets. For reading: what is written is refused as it would be if nothing were there.
-        auto held = base::open_file("/dev/null", standard == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-        if (held) held->release();
-    }
-}
-
 result<void> check_output(std::filesystem::path const& file) {
     if (file == "-") return fail(errc::invalid_argument, "a bundle is not written to standard output; name a file");
     return base::check_output(file, base::streams::refused);

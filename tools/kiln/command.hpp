@@ -76,8 +76,6 @@ void add_completion(CLI::App& root, std::vector<command>& commands);
 void print_json(json const& data);
 void print(std::string_view text);
 void finish_output();
-// Where the program was started without one of the three standard descriptors, no file of ours may take its number and its output.
-void hold_closed_descriptors();
 
 // Whether a bundle, or another file that appears whole or not at all, can be written there: asked before the work.
 [[nodiscard]] result<void> check_output(std::filesystem::path const& file);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command_line.hpp"
 
+#include "base/standard_streams.hpp"
 #include "misuse.hpp"
 
 #include <kiln/version.hpp>
@@ -107,7 +108,7 @@ int run_command(int count, char** arguments) {
 
 int kiln_command_line(int count, char** arguments) {
     using namespace kiln::cli;
-    hold_closed_descriptors();
+    kiln::base::occupy_standard_streams();
     try {
         auto const status = run_command(count, arguments);
         finish_output();
