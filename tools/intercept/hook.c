@@ -171,6 +171,7 @@ static void take_back_lent(void) {
 static int lend_bridge(struct known const* k, char const* name) {
     char number[24];
     take_back_lent();
+    occupy_standard_streams();
     lent = bare_memory_file("kiln");
     if (lent < 0) return 0;
     write_decimal(number, (uint64_t)lent);
@@ -373,6 +374,7 @@ static void say_left_alone(char const* name, int is_nvrtc, char const* why) {
     size_t const length = join(line, sizeof line, "forwarded\t", process, "\t0\t\t", library, "\t", shown,
                                "\t-\t0\t0\t0\t-\t-\t-\t", LEFT_ALONE_MARK, why, "\n", (char*)0);
     int const make = has_door && exists(door) ? O_CREAT : 0;
+    occupy_standard_streams();
     int const fd = bare_open(log_file, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | make, 0600);
     struct stat about;
     if (fd < 0) return;

@@ -22,6 +22,15 @@ static int write_whole(int fd, unsigned char const* data, size_t bytes) {
     return 1;
 }
 
+// A program that has closed its standard streams may go on writing to them, in the middle of a file of ours that got such a number. What is
+// opened after this stands above them: in their places stays what is neither read nor written, so the program is told EBADF, as before.
+static void occupy_standard_streams(void) {
+    int fd;
+    do fd = bare_open("/dev/null", O_PATH | O_CLOEXEC, 0);
+    while (fd >= 0 && fd <= 2);
+    if (fd >= 0) bare_close(fd);
+}
+
 // The file appears whole or not at all, and not where nothing may be executed. In every container a process has the same number:
 // what one that was killed has left must not stand in the way of all that follow.
 static int publish(char const* path, unsigned char const* data, size_t bytes) {
@@ -31,6 +40,7 @@ static int publish(char const* path, unsigned char const* data, size_t bytes) {
     write_hex(process, mixed(14695981039346656037u, who, sizeof who));
     if (bytes > bare_largest_file()) return 0;  // a limit of the program's, and a signal that would end it
     if (!join(part, sizeof part, path, ".", process, ".part", (char*)0)) return 0;
+    occupy_standard_streams();
     int const fd = bare_open(part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
     if (fd < 0) return 0;
     void* const trial = write_whole(fd, data, bytes) ? bare_map(4096, PROT_READ | PROT_EXEC, fd) : 0;

@@ -383,4 +383,45 @@ os.write(saying, b"%r\n" % told)
     check(events.exists() and "nobody" not in events.read_text(), "nor do the events", events.read_text())
 
 
+@test
+def words_to_closed_streams_get_into_no_file_of_ours():
+    """A thread that prints all the time, while the compiler is opened for the first time: what is kept for the processes to come is made then."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return
+    write("talks.c", r'''
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static volatile int done;
+static void* talk(void* nothing) {
+    while (!done)
+        for (int stream = 0; stream < 3; ++stream) (void)!write(stream, "said to nobody", 14);
+    return 0;
+}
+int main(int count, char** words) {
+    pthread_t talker;
+    int const out = fcntl(1, F_DUPFD_CLOEXEC, 50);
+    for (int stream = 0; stream < 3; ++stream) close(stream);
+    pthread_create(&talker, 0, talk, 0);
+    usleep(1000);
+    void* const library = dlopen(words[1], RTLD_NOW);
+    char const* const why = library ? "opened" : dlerror();
+    done = 1;
+    pthread_join(talker, 0);
+    dprintf(out, "%s\n", why);
+    return 0;
+}
+''')
+    subprocess.run([compiler, "-w", "-pthread", "-o", SCRATCH / "talks", SCRATCH / "talks.c", "-ldl"], check=True)
+    for number in range(12):
+        folder = SCRATCH / f"talks-{number}"
+        done = under(SCRATCH / "talks", NVRTC, KILN_CACHE_DIR=folder)
+        check(done.stdout == "opened\n", "the compiler is opened", done.stdout, done.stderr)
+        spoilt = [f for f in (folder / "run").rglob("*") if f.is_file() and b"said to nobody" in f.read_bytes()]
+        check(not spoilt, "nothing is said in what is kept", *spoilt)
+
+
 run_tests()
