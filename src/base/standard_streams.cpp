@@ -3,6 +3,8 @@
 
 #include <cerrno>
 #include <fcntl.h>
+#include <initializer_list>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,7 +15,8 @@ void occupy_standard_streams() noexcept {
     bool one_is_free = false;
     for (int const stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) one_is_free |= ::fcntl(stream, F_GETFD) < 0;
     while (one_is_free) {
-        int const fd = ::open("/", O_PATH | O_CLOEXEC);
+        int fd = ::open("/dev/null", O_PATH | O_CLOEXEC);
+        if (fd < 0) fd = ::epoll_create1(EPOLL_CLOEXEC);  // in a place without /dev; EINVAL instead of EBADF
         one_is_free = fd >= 0 && fd <= STDERR_FILENO;
         if (fd > STDERR_FILENO) ::close(fd);
     }

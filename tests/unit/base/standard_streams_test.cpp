@@ -72,6 +72,8 @@ TEST(standard_streams, are_as_good_as_closed) {
             if (::write(stream, &one, 1) >= 0 || errno != EBADF) ::_exit(2);
             if (::read(stream, &one, 1) >= 0 || errno != EBADF) ::_exit(3);
             if (::fcntl(stream, F_GETFD) != FD_CLOEXEC) ::_exit(4);
+            // Who is shut in by chroot() later finds no way out by it.
+            if (::openat(stream, ".", O_RDONLY) >= 0 || errno != ENOTDIR) ::_exit(5);
         }
         ::_exit(0);
     };
