@@ -323,6 +323,29 @@ with socketserver.ThreadingTCPServer(("127.0.0.1", 0), takes_its_time) as slow:
     check(told["there_already"] == 0 and told["failed"] > 0, "what was not sent in time was not there", told)
     slow.shutdown()
 
+# A server that asks for a pause in the middle of a push.
+class is_busy_once(takes_its_time):
+    puts = 0
+
+    def do_HEAD(self):
+        self.answer(404)
+
+    def do_GET(self):
+        self.answer(404)
+
+    def do_PUT(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        is_busy_once.puts += 1
+        self.answer(503 if is_busy_once.puts == 1 else 201)
+
+
+with socketserver.ThreadingTCPServer(("127.0.0.1", 0), is_busy_once) as busy:
+    threading.Thread(target=busy.serve_forever, daemon=True).start()
+    told = data("remote", "push", "--cache", KILN_CACHE_DIR=SCRATCH / "two",
+                KILN_REMOTE=f"http://127.0.0.1:{busy.server_address[1]} trust=server timeout=5s")
+    check(told["uploaded"] == 2 and told["failed"] == 0, "what it had no time for is sent once more", told)
+    busy.shutdown()
+
 # A server that is not there.
 said = run("remote", "pull", *profile, status=1, KILN_CACHE_DIR=SCRATCH / "r", KILN_REMOTE=f"redis://127.0.0.1:{free_port()} trust=server").stderr
 check("connect: " in said and "a server that answers" in said, "pull: of a server that is down nobody says that it has nothing", said)

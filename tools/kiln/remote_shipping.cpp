@@ -11,7 +11,9 @@
 #include "warmup/profile_file.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <iostream>
+#include <thread>
 
 namespace kiln::cli {
 
@@ -159,6 +161,59 @@ void refuse_what_has_no_effect(remote_arguments const& a) {
     refuse(!a.archs.empty() && a.profiles.empty(), "--arch", "bundles and caches are sent whole; it is for --profile");
 }
 
+struct sent_so_far {
+    std::uint64_t kept = 0, lost = 0;
+    std::map<std::string, std::uint64_t> reasons;
+    std::map<std::string, std::string> details;  // of the first of each reason
+
+    void note_lost(std::size_t n, std::string const& reason, std::string detail) {
+        lost += n;
+        reasons[reason] += n;
+        if (!detail.empty()) details.emplace(reason, std::move(detail));
+    }
+};
+
+// A server that has asked for a pause is left alone until somebody looks for something there that nothing else will give.
+bool answers_again(remote::remote_tier& to, store::address const& at) {
+    constexpr std::chrono::seconds longest{90}, between{1};
+    for (auto const until = base::clock::now() + longest; base::clock::now() < until;) {
+        std::this_thread::sleep_for(between);
+        (void)to.find(at, {});
+        if (!to.examine().breaker_open) return true;
+    }
+    return false;
+}
+
+// What it had no time for is sent once more when it has; given up where it takes none of it three times running.
+void push_all(remote::remote_tier& to, std::vector<store::entry_ptr> left, sent_so_far& sent, progress& bar) {
+    auto const busy = std::string{remote::name_of(remote::trouble::busy)};
+    std::string said;  // at the first of these
+    for (int in_vain = 0; !left.empty();) {
+        std::vector<store::entry_ptr> again;
+        for (auto const& e : left) {
+            auto const done = to.put(e);
+            auto const reason = !done ? std::string{done.error().message()} : std::string{done->why};
+            auto const detail =
+                done ? fmt::format("{}: {}", to.options().at.text(), done->detail.empty() ? done->why : done->detail)
+                     : "";
+            if (done && done->kept) ++sent.kept;
+            else if (reason == busy) {
+                if (said.empty()) {
+                    said = detail;
+                    complain(fmt::format("{}; what is not sent is tried once more in a moment", said));
+                }
+                again.push_back(e);
+                continue;
+            } else sent.note_lost(1, reason, detail);
+            bar.step(e->about.name);
+        }
+        in_vain = again.size() < left.size() ? 0 : in_vain + 1;
+        left = std::move(again);
+        if (!left.empty() && (in_vain == 3 || !answers_again(to, left.front()->about.at)))
+            return sent.note_lost(left.size(), busy, said);
+    }
+}
+
 }  // namespace
 
 int remote_push(remote_arguments const& a) {
@@ -168,34 +223,20 @@ int remote_push(remote_arguments const& a) {
         throw misuse{std::string{"name a bundle, or say --cache, or --profile for what a profile names"}};
     auto const all = some_remotes(a.url);
     auto const [entries, absent] = chosen_for_push(a);
-    std::uint64_t kept = 0, lost = 0, writers = 0;
-    std::map<std::string, std::uint64_t> reasons;
-    std::map<std::string, std::string> details;  // of the first of each reason
+    sent_so_far sent;
+    std::uint64_t writers = 0;
     for (auto const& r : all.usable) {
         if (r->options().writes == remote::writing::never) continue;
         ++writers;
         // Thousands of entries are not carried to a closed door one by one.
         if (auto const why = r->examine().why) {
             auto const trouble = plight_of(*r, why);
-            lost += entries.size();
-            reasons[std::string{remote::name_of(why.what)}] += entries.size();
-            details.emplace(remote::name_of(why.what),
-                            fmt::format("{}: {}; {}", r->options().at.text(), trouble.why, trouble.remedy));
+            sent.note_lost(entries.size(), std::string{remote::name_of(why.what)},
+                           fmt::format("{}: {}; {}", r->options().at.text(), trouble.why, trouble.remedy));
             continue;
         }
         progress bar{"push", entries.size(), a.as_json ? progress::style::silent : progress::style::automatic};
-        for (auto const& e : entries) {
-            auto const done = r->put(e);
-            if (done && done->kept) ++kept;
-            else {
-                ++lost;
-                auto const reason = done ? std::string{done->why} : std::string{done.error().message()};
-                ++reasons[reason];
-                if (done && !done->detail.empty())
-                    details.emplace(reason, fmt::format("{}: {}", r->options().at.text(), done->detail));
-            }
-            bar.step(e->about.name);
-        }
+        push_all(*r, entries, sent, bar);
     }
     if (writers == 0) throw fail(errc::forbidden, "every remote is read-only");
     std::uint64_t uploads = 0, bytes = 0;
@@ -209,26 +250,26 @@ int remote_push(remote_arguments const& a) {
         bytes += of("bytes_out");
     }
     // What a slow server took when nobody waited for it any more is not among what was kept.
-    auto const there_already = kept - std::min(kept, uploads);
+    auto const there_already = sent.kept - std::min(sent.kept, uploads);
     if (a.as_json) {
         json why = json::object();
-        for (auto const& [reason, n] : reasons) why[reason] = n;
+        for (auto const& [reason, n] : sent.reasons) why[reason] = n;
         print_json(json{{"uploaded", uploads},
                         {"there_already", there_already},
-                        {"failed", lost},
+                        {"failed", sent.lost},
                         {"absent", absent},
                         {"bytes", bytes},
                         {"reasons", why}});
     } else {
-        for (auto const& [reason, n] : reasons) {
-            auto const more = details.find(reason);
+        for (auto const& [reason, n] : sent.reasons) {
+            auto const more = sent.details.find(reason);
             complain(fmt::format("{} not sent: {}{}", n, reason,
-                                 more == details.end() ? "" : fmt::format(" ({})", more->second)));
+                                 more == sent.details.end() ? "" : fmt::format(" ({})", more->second)));
         }
         print(fmt::format("{} sent ({}), {} were there already, {} not sent\n", uploads, bytes_text(bytes),
-                          there_already, lost));
+                          there_already, sent.lost));
     }
-    return lost == 0 && absent == 0 ? ok : failed;
+    return sent.lost == 0 && absent == 0 ? ok : failed;
 }
 
 namespace {
