@@ -555,6 +555,18 @@ TEST(audit_windows, are_of_most_steps_where_every_third_one_is_late) {
     EXPECT_GE(judge_scene(few).m.processes.front().steady_from_step, 7u) << "too few to tell";
 }
 
+TEST(audit_windows, are_of_most_steps_where_the_last_few_are_not_late) {
+    scene x;
+    x.repeat(900, [](scene& y, int i) {
+        plain_step(y);
+        y.on("a.py:3").read(4).passes(i % 3 == 2 && i < 880 ? 3000 : 500);
+    });
+    auto const seen = judge_scene(x);
+    EXPECT_LE(seen.m.processes.front().steady_from_step, 226u);
+    ASSERT_NE(seen.found("R22"), nullptr) << seen.rules();
+    EXPECT_GE(seen.found("R22")->level, severity::high) << seen.rules();
+}
+
 TEST(audit_windows, without_steps_begin_when_nearly_all_is_loaded) {
     scene x;
     x.call("cuModuleLoadData", 400'000);
@@ -573,6 +585,27 @@ TEST(audit_windows, without_steps_begin_when_nearly_all_is_loaded) {
     EXPECT_GT(p.steady.length(), 500 * ms);
     ASSERT_NE(seen.found("R22"), nullptr) << seen.rules();
     EXPECT_GE(seen.found("R22")->level, severity::high) << seen.rules();
+}
+
+TEST(audit_windows, without_steps_do_not_wait_for_the_last_kernel) {
+    for (double const at_first : {0.0, 1000.0}) {
+        scene x;
+        if (at_first > 0) x.call("cuModuleLoadData", at_first);
+        std::uint32_t chance = 1;
+        x.repeat(1500, [&](scene& y, int) {  // in no order
+            chance = chance * 1664525 + 1013904223;
+            auto const which = chance >> 28;
+            y.on(fmt::format("a.py:{}", 10 + which)).launch(fmt::format("k{}", which));
+            if (which % 3 == 0) y.on("a.py:3").read(4).passes(1000);
+        });
+        x.compile(100'000).launch("mean");
+        auto const seen = judge_scene(x);
+        auto const& p = seen.m.processes.front();
+        ASSERT_FALSE(p.cycle.found()) << p.cycle.anchor;
+        EXPECT_GT(p.steady.length(), 500 * ms);
+        ASSERT_NE(seen.found("R22"), nullptr) << seen.rules();
+        EXPECT_GE(seen.found("R22")->level, severity::high) << seen.rules();
+    }
 }
 
 TEST(audit_windows, do_not_wait_for_shapes_that_follow_the_data) {
@@ -600,6 +633,24 @@ TEST(audit_windows, do_not_wait_for_shapes_that_follow_the_data) {
         EXPECT_LE(of_any.m.processes.front().steady_from_step, 8u) << sizes;
         EXPECT_EQ(of_any.found("R15"), nullptr) << of_any.rules();
     }
+}
+
+TEST(audit_windows, are_of_what_ran_most_whatever_comes_last) {
+    scene x;
+    auto const step = [](scene& y, unsigned threads) {
+        y.on("a.py:1").launch("mul").on("a.py:2").launch("sum", {.takes = 5, .threads = threads});
+        y.on("a.py:3").read(4).passes(1000);
+    };
+    for (int epoch = 0; epoch < 5; ++epoch) {
+        x.repeat(180, [&](scene& y, int) { step(y, 256); });
+        step(x, 96);  // what is left of the data
+    }
+    x.repeat(40, [](scene& y, int) { y.on("test.py:5").launch("sum", {.takes = 5, .threads = 512}); });
+    auto const seen = judge_scene(x);
+    EXPECT_LE(seen.m.processes.front().steady_from_step, 8u);
+    EXPECT_EQ(seen.found("R15"), nullptr) << seen.rules();
+    ASSERT_NE(seen.found("R22"), nullptr) << seen.rules();
+    EXPECT_GE(seen.found("R22")->level, severity::high) << seen.rules();
 }
 
 TEST(audit_windows, wait_for_trials_in_a_row_and_once_more) {
