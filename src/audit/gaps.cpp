@@ -194,11 +194,13 @@ void find_gaps(process_model& p) {
 
 void find_consumers(process_model& p) {
     std::unordered_map<std::int32_t, time_ns> idle_after;  // by call
+    // What is done for the first time takes as long where nobody has waited.
     for (auto const& g : p.gaps)
-        if (g.after_wait >= 0) idle_after[g.after_wait] += g.when.length();
+        if (g.after_wait >= 0 && g.cause != gap_cause::first_call) idle_after[g.after_wait] += g.when.length();
     auto const idle_from = [&](time_ns end) {
         auto const at = std::ranges::lower_bound(p.gaps, end, {}, [](gap const& g) { return g.when.from; });
-        return at == p.gaps.end() || at->when.from != end ? time_ns{0} : at->when.length();
+        bool const is_idle = at != p.gaps.end() && at->when.from == end && at->cause != gap_cause::first_call;
+        return is_idle ? at->when.length() : time_ns{0};
     };
     auto const idle_of = [&](std::int32_t call) {
         auto const at = idle_after.find(call);

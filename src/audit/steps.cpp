@@ -244,6 +244,18 @@ void find_trials(process_model& p) {
         if (o.kind != op_kind::kernel) continue;
         if (seen++ >= late) kept[o.name].insert(shape_of(o));
     }
+    // What ran more than all of that did not lose: the end of a program may be something else, as a test after training.
+    std::map<std::uint32_t, std::size_t> launched_of_kept;
+    std::map<std::uint32_t, std::pair<std::size_t, shape>> most;
+    for (auto const& [variant, often] : launched) {
+        auto const name = std::get<0>(variant);
+        auto const stay = kept.find(name);
+        if (stay == kept.end()) continue;
+        if (stay->second.contains(variant)) launched_of_kept[name] += often;
+        most[name] = std::max(most[name], std::pair{often, variant});
+    }
+    for (auto const& [name, m] : most)
+        if (m.first > 2 * launched_of_kept[name]) kept[name].insert(m.second);
     struct course {
         std::size_t before_first = 0, before_last = 0;  // launches of what is kept
         std::size_t runs = 0;                           // of this one without another between
@@ -280,6 +292,22 @@ void find_trials(process_model& p) {
     }
 }
 
+namespace {
+
+// After 95 % of the time of these, which are disjoint and in order.
+time_ns after_most_of(std::vector<interval> const& firsts, time_ns begin) {
+    time_ns all = 0, so_far = 0, last = begin;
+    for (auto const& i : firsts) all += i.length();
+    for (auto const& i : firsts) {
+        if (20 * so_far >= 19 * all) break;
+        so_far += i.length();
+        last = std::max(last, i.to);
+    }
+    return last;
+}
+
+}  // namespace
+
 void find_windows(process_model& p) {
     if (p.ops.empty()) {
         p.steady = {p.ended, p.ended};
@@ -289,20 +317,23 @@ void find_windows(process_model& p) {
     auto const& starts = p.cycle.starts;
     auto const half = p.ops[p.ops.size() / 2].start;
     if (!p.cycle.found() || starts.size() < 2) {
-        // After 95 % of the time of first calls: what is loaded for the last kernel does not make all before it a beginning.
-        std::vector<interval> done;
-        for (auto const& f : p.firsts)
-            if (f.when.to < end) done.push_back(f.when);
-        done = joined(std::move(done));
-        time_ns all = 0, so_far = 0, last = p.ops.front().start;
-        for (auto const& i : done) all += i.length();
-        for (auto const& i : done) {
-            if (20 * so_far >= 19 * all) break;
-            so_far += i.length();
-            last = std::max(last, i.to);
+        std::vector<interval> done, early;
+        for (auto const& f : p.firsts) {
+            if (f.when.to >= end) continue;
+            done.push_back(f.when);
+            if (f.when.from < half) early.push_back(f.when);
         }
-        // What is left would be mostly first calls: a program that compiles to the end.
-        if (!done.empty() && 2 * (all - so_far) > end - last) last = std::max(last, done.back().to);
+        done = joined(std::move(done));
+        auto const is_mostly_firsts = [&](time_ns from) { return 2 * overlap({from, end}, done) > end - from; };
+        auto last = after_most_of(done, p.ops.front().start);
+        // What is loaded for the last kernels does not make all before it a beginning.
+        auto const left = p.ops.end() - std::ranges::lower_bound(p.ops, last, {}, &operation::start);
+        if (4 * static_cast<std::size_t>(left) < p.ops.size() && 4 * (end - last) < end - p.ops.front().start) {
+            auto const sooner = after_most_of(joined(std::move(early)), p.ops.front().start);
+            if (!is_mostly_firsts(sooner)) last = sooner;
+        }
+        // A program that compiles to the end.
+        if (!done.empty() && is_mostly_firsts(last)) last = std::max(last, done.back().to);
         p.steady = {last, std::max(last, end)};
     } else {
         for (std::size_t i = 0; i + 1 < starts.size(); ++i) p.durations.push_back(starts[i + 1] - starts[i]);
@@ -336,8 +367,9 @@ void find_windows(process_model& p) {
                 cut = i;
                 break;
             }
-            // No three in a row are of one length, as where every third batch is late: it is as steady as it will be.
-            if (cut + 3 > p.durations.size()) {
+            // No three in a row are of one length, as where every third batch is late, or only near the end: it is as
+            // steady as it will be.
+            if (cut > p.durations.size() / 2) {
                 auto const after = static_cast<std::size_t>(std::ranges::lower_bound(starts, last) - starts.begin());
                 cut = std::min(cut, std::max(quarter, after));
             }

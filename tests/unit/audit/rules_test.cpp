@@ -188,6 +188,25 @@ TEST(audit_rules, copies_alone_keep_the_null_stream_busy_only_if_nobody_waits_fo
     }
 }
 
+TEST(audit_costs, of_waits_are_without_what_is_compiled_after_them) {
+    for (bool const reads : {true, false}) {
+        scene x;
+        x.repeat(1000, [&](scene& y, int i) {
+            y.on("a.py:1").launch("mul", {.takes = 1000}).on("a.py:2");
+            reads ? y.read(4) : y.wait("cudaStreamSynchronize");
+            if (i == 600 || i == 800) y.compile(300'000);
+        });
+        auto const seen = judge_scene(x);
+        for (auto const& f : seen.r.findings) {
+            if (f.rule != "R20" && f.rule != "R22") continue;
+            EXPECT_LT(f.cost, 0.01) << seen.rules();
+            EXPECT_LE(f.level, severity::low) << seen.rules();
+        }
+        ASSERT_NE(seen.found("R60"), nullptr) << seen.rules();
+        EXPECT_NE(seen.found("R60")->what.find("first call leaves the GPU idle"), std::string::npos);
+    }
+}
+
 TEST(audit_costs, are_no_more_than_the_time) {
     scene loads, demoted;
     loads.repeat(60, [](scene& y, int) {  // the driver compiles while it loads
