@@ -194,13 +194,19 @@ void find_gaps(process_model& p) {
 
 void find_consumers(process_model& p) {
     std::unordered_map<std::int32_t, time_ns> idle_after;  // by call
-    // What is done for the first time takes as long where nobody has waited.
+    // What is begun for the first time after a wait takes as long where nobody has waited.
+    auto const idle_in = [&](gap const& g) {
+        auto const since = g.after_wait < 0 ? g.when.from : p.calls[static_cast<std::size_t>(g.after_wait)].end;
+        std::vector<interval> begun;
+        auto f = std::ranges::lower_bound(p.firsts, since, {}, [](first_event const& e) { return e.when.from; });
+        for (; f != p.firsts.end() && f->when.from < g.when.to; ++f) begun.push_back(f->when);
+        return g.when.length() - overlap(g.when, joined(std::move(begun)));
+    };
     for (auto const& g : p.gaps)
-        if (g.after_wait >= 0 && g.cause != gap_cause::first_call) idle_after[g.after_wait] += g.when.length();
+        if (g.after_wait >= 0) idle_after[g.after_wait] += idle_in(g);
     auto const idle_from = [&](time_ns end) {
         auto const at = std::ranges::lower_bound(p.gaps, end, {}, [](gap const& g) { return g.when.from; });
-        bool const is_idle = at != p.gaps.end() && at->when.from == end && at->cause != gap_cause::first_call;
-        return is_idle ? at->when.length() : time_ns{0};
+        return at == p.gaps.end() || at->when.from != end ? time_ns{0} : idle_in(*at);
     };
     auto const idle_of = [&](std::int32_t call) {
         auto const at = idle_after.find(call);

@@ -330,7 +330,9 @@ void find_windows(process_model& p) {
         auto const left = p.ops.end() - std::ranges::lower_bound(p.ops, last, {}, &operation::start);
         if (4 * static_cast<std::size_t>(left) < p.ops.size() && 4 * (end - last) < end - p.ops.front().start) {
             auto const sooner = after_most_of(joined(std::move(early)), p.ops.front().start);
-            if (!is_mostly_firsts(sooner)) last = sooner;
+            auto const late = p.ops[3 * p.ops.size() / 4].start;
+            bool const are_at_the_end = 20 * overlap({half, late}, done) <= overlap({half, end}, done);
+            if (are_at_the_end && !is_mostly_firsts(sooner)) last = sooner;
         }
         // A program that compiles to the end.
         if (!done.empty() && is_mostly_firsts(last)) last = std::max(last, done.back().to);
@@ -356,23 +358,25 @@ void find_windows(process_model& p) {
         p.settled = late_steps.size() < 3;
         std::size_t cut = p.durations.size() - 1;
         auto const quarter = std::min(cut, std::max(least_steps, p.durations.size() / 4));
+        auto const is_even = [&](time_ns d) { return static_cast<double>(d) <= 1.5 * static_cast<double>(p.median); };
+        auto const steps_from = [&](std::size_t i) { return p.durations.begin() + static_cast<std::ptrdiff_t>(i); };
         if (!p.settled) {
             cut = quarter;
         } else {
             for (std::size_t i = 0; i < p.durations.size(); ++i) {
                 auto const to = std::min(i + 3, p.durations.size());
-                auto const longest = *std::max_element(p.durations.begin() + static_cast<std::ptrdiff_t>(i),
-                                                       p.durations.begin() + static_cast<std::ptrdiff_t>(to));
-                if (starts[i] < last || static_cast<double>(longest) > 1.5 * static_cast<double>(p.median)) continue;
+                if (starts[i] < last || !std::all_of(steps_from(i), steps_from(to), is_even)) continue;
                 cut = i;
                 break;
             }
-            // No three in a row are of one length, as where every third batch is late, or only near the end: it is as
-            // steady as it will be.
-            if (cut > p.durations.size() / 2) {
-                auto const after = static_cast<std::size_t>(std::ranges::lower_bound(starts, last) - starts.begin());
-                cut = std::min(cut, std::max(quarter, after));
-            }
+            // As where every third batch is late: no three in a row are of one length, or these come late and most before
+            // them were so, too. It is as steady as it will be.
+            auto const after = static_cast<std::size_t>(std::ranges::lower_bound(starts, last) - starts.begin());
+            auto const sooner = std::min(cut, std::max(quarter, after));
+            auto const even = static_cast<std::size_t>(std::count_if(steps_from(sooner), steps_from(cut), is_even));
+            bool const is_as_before =
+                cut > p.durations.size() / 2 && cut - sooner >= least_steps && 2 * even > cut - sooner;
+            if (cut + 3 > p.durations.size() || is_as_before) cut = sooner;
         }
         p.steady_from_step = cut;
         p.steady = {starts[cut], std::max(starts[cut], end)};

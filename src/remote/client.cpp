@@ -64,6 +64,7 @@ void client::ask(store::question const& what, store::answered then) {
         return finish(q, {.hit = {}, .why = miss::disabled, .detail = "the server does not answer"});
     watch_budget(q);
     if (q->at != stage::done) look(q);
+    else if (tries) of_.guard.try_later();
 }
 
 // One timer for a question: looked at again when it rings, because what is known of the server may have changed.

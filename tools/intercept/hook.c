@@ -385,6 +385,7 @@ static void say_left_alone(char const* name, int is_nvrtc, char const* why) {
 // ---- what the loader calls
 
 unsigned la_version(unsigned version) { return version < LAV_CURRENT ? version : LAV_CURRENT; }
+void la_preinit(uintptr_t* cookie) { (void)cookie, program_runs = 1; }
 
 // Null: it is no name of a stand-in, "kiln-ID-SONAME".
 static struct known* find_by_id(char const* name) {

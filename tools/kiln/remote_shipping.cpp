@@ -173,44 +173,56 @@ struct sent_so_far {
     }
 };
 
+std::string named(remote::remote_tier const& server, std::string_view said) {
+    return fmt::format("{}: {}", server.options().at.text(), said);
+}
+
 // A server that has asked for a pause is left alone until somebody looks for something there that nothing else will give.
-bool answers_again(remote::remote_tier& to, store::address const& at) {
-    constexpr std::chrono::seconds longest{90}, between{1};
+bool answers_again(remote::remote_tier& to) {
+    constexpr std::chrono::seconds longest{90};
+    constexpr std::chrono::milliseconds between{250};
     for (auto const until = base::clock::now() + longest; base::clock::now() < until;) {
         std::this_thread::sleep_for(between);
-        (void)to.find(at, {});
-        if (!to.examine().breaker_open) return true;
+        auto const nobody_has_it = base::sha256_of("kiln push " + base::random_name());
+        auto const seen = to.find({nobody_has_it, nobody_has_it, nobody_has_it}, {});
+        if (seen && seen->why == store::miss::absent) return true;
     }
     return false;
 }
 
-// What it had no time for is sent once more when it has; given up where it takes none of it three times running.
+// What it had no time for is sent once more when it has. Given up where it takes none of it three times running, where it is gone, and
+// where it refuses what it had time for.
 void push_all(remote::remote_tier& to, std::vector<store::entry_ptr> left, sent_so_far& sent, progress& bar) {
     auto const busy = std::string{remote::name_of(remote::trouble::busy)};
     std::string said;  // at the first of these
+    bool is_told = false;
     for (int in_vain = 0; !left.empty();) {
+        auto const before = sent;
         std::vector<store::entry_ptr> again;
         for (auto const& e : left) {
             auto const done = to.put(e);
             auto const reason = !done ? std::string{done.error().message()} : std::string{done->why};
-            auto const detail =
-                done ? fmt::format("{}: {}", to.options().at.text(), done->detail.empty() ? done->why : done->detail)
-                     : "";
             if (done && done->kept) ++sent.kept;
             else if (reason == busy) {
-                if (said.empty()) {
-                    said = detail;
-                    complain(fmt::format("{}; what is not sent is tried once more in a moment", said));
-                }
+                if (again.empty()) said = done->detail;
                 again.push_back(e);
                 continue;
-            } else sent.note_lost(1, reason, detail);
+            } else sent.note_lost(1, reason, done && !done->detail.empty() ? named(to, done->detail) : "");
             bar.step(e->about.name);
         }
-        in_vain = again.size() < left.size() ? 0 : in_vain + 1;
         left = std::move(again);
-        if (!left.empty() && (in_vain == 3 || !answers_again(to, left.front()->about.at)))
-            return sent.note_lost(left.size(), busy, said);
+        if (left.empty()) return;
+        bool const takes_some = sent.kept > before.kept;
+        if (takes_some) in_vain = 0;
+        else if (++in_vain == 3 || sent.lost > before.lost) return sent.note_lost(left.size(), busy, named(to, said));
+        if (auto const why = to.examine().why; why && why.what != remote::trouble::busy) {
+            auto const trouble = plight_of(to, why);
+            return sent.note_lost(left.size(), std::string{remote::name_of(why.what)},
+                                  named(to, fmt::format("{}; {}", trouble.why, trouble.remedy)));
+        }
+        if (!is_told) complain(fmt::format("{}; {} not sent yet, once more in a moment", named(to, said), left.size()));
+        is_told = true;
+        if (!answers_again(to)) return sent.note_lost(left.size(), busy, named(to, said));
     }
 }
 
@@ -232,7 +244,7 @@ int remote_push(remote_arguments const& a) {
         if (auto const why = r->examine().why) {
             auto const trouble = plight_of(*r, why);
             sent.note_lost(entries.size(), std::string{remote::name_of(why.what)},
-                           fmt::format("{}: {}; {}", r->options().at.text(), trouble.why, trouble.remedy));
+                           named(*r, fmt::format("{}; {}", trouble.why, trouble.remedy)));
             continue;
         }
         progress bar{"push", entries.size(), a.as_json ? progress::style::silent : progress::style::automatic};

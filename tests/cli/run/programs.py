@@ -422,6 +422,12 @@ int main(int count, char** words) {
         check(done.stdout == "opened\n", "the compiler is opened", done.stdout, done.stderr)
         spoilt = [f for f in (folder / "run").rglob("*") if f.is_file() and b"said to nobody" in f.read_bytes()]
         check(not spoilt, "nothing is said in what is kept", *spoilt)
+    # One that has it from the beginning finds them as without us when it looks.
+    look = "import os, sys; os.write(int(sys.argv[1]), repr([sys.stdin, sys.stdout, sys.stderr]).encode())"
+    for number in range(2):
+        done = under("sh", "-c", 'exec 9>&1 <&- >&- 2>&-; LD_PRELOAD="$1" exec "$2" -c "$3" 9', "sh", NVRTC, PYTHON, look,
+                     KILN_CACHE_DIR=SCRATCH / "preloaded")
+        check(done.stdout == "[None, None, None]", "no streams", done.stdout, done.stderr)
 
 
 run_tests()

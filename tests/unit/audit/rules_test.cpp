@@ -207,6 +207,30 @@ TEST(audit_costs, of_waits_are_without_what_is_compiled_after_them) {
     }
 }
 
+TEST(audit_costs, of_waits_are_theirs_while_a_compiler_runs_beside_them) {
+    scene x;
+    double from = 0, to = 0;
+    x.repeat(2000, [&](scene& y, int i) {
+        if (i == 1010) from = y.now();
+        y.on("a.py:1").launch("mul", {.takes = 500}).on("a.py:2").launch("sum", {.takes = 500});
+        y.on("a.py:3").read(4).passes(80);
+        if (i == 1990) to = y.now();
+    });
+    x.p().children.push_back({.pid = 2000,
+                              .parent = 42,
+                              .name = x.text("ptxas"),
+                              .event = 1,
+                              .time = static_cast<std::uint64_t>(scene::ns(from))});
+    x.p().children.push_back({.pid = 2000,
+                              .parent = 42,
+                              .name = x.text("ptxas"),
+                              .event = 4,
+                              .time = static_cast<std::uint64_t>(scene::ns(to))});
+    auto const seen = judge_scene(x);
+    ASSERT_NE(seen.found("R22"), nullptr) << seen.rules();
+    EXPECT_GE(seen.found("R22")->level, severity::high) << seen.rules();
+}
+
 TEST(audit_costs, are_no_more_than_the_time) {
     scene loads, demoted;
     loads.repeat(60, [](scene& y, int) {  // the driver compiles while it loads

@@ -151,5 +151,31 @@ TEST(audit_windows, without_steps_are_not_what_is_left_of_compiling) {
     EXPECT_LT(seen.m.processes.front().steady.length(), 100 * ms);
 }
 
+TEST(audit_windows, begin_after_an_epoch_that_its_data_slowed) {
+    for (int const n : {25, 100, 500}) {
+        scene x;
+        double const busy = 1'500'000.0 / n;
+        x.repeat(2 * n, [&](scene& y, int i) {
+            y.on("data.py:1").copy(direction::to_device, 1 << 20);
+            y.on("a.py:1").launch("mul", {.takes = busy / 2}).on("a.py:2").launch("sum", {.takes = busy / 2});
+            y.on("a.py:3").read(4).passes(i < n ? 0.7 * busy : 0.001 * busy);
+        });
+        auto const seen = judge_scene(x);
+        EXPECT_EQ(seen.m.processes.front().steady_from_step, static_cast<std::size_t>(n));
+        for (auto const& f : seen.r.findings) EXPECT_LE(f.level, severity::medium) << seen.rules();
+    }
+}
+
+TEST(audit_windows, without_steps_are_no_compiling_to_the_end) {
+    scene x;
+    x.repeat(5, [](scene& y, int i) {
+        y.on(fmt::format("a.py:{}", 10 + i)).compile(92'000).launch(fmt::format("k{}", i), {.takes = 308'000});
+        y.on("a.py:1").wait("cudaStreamSynchronize");
+    });
+    auto const seen = judge_scene(x);
+    ASSERT_FALSE(seen.m.processes.front().cycle.found());
+    for (auto const& f : seen.r.findings) EXPECT_LE(f.level, severity::medium) << seen.rules();
+}
+
 }  // namespace
 }  // namespace kiln::audit::testing
