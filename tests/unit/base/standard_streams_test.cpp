@@ -12,6 +12,7 @@
 #include <string>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
 
@@ -41,8 +42,9 @@ TEST(standard_streams, hear_nothing_of_ours_at_any_moment) {
             while (!done)
                 for (int const stream : numbers) {
                     char one;
-                    [[maybe_unused]] auto const count = ::read(stream, &one, 1);
-                    if (::write(stream, "said to nobody", 14) >= 0) heard = true;
+                    // By their numbers: ThreadSanitizer takes use beside close() for a mistake, which here it is meant to be.
+                    [[maybe_unused]] auto const count = ::syscall(SYS_read, stream, &one, 1);
+                    if (::syscall(SYS_write, stream, "said to nobody", 14) >= 0) heard = true;
                 }
         }};
         replace_file(scratch.path() / "read", as_bytes("read by us")).value();
