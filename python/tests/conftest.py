@@ -50,6 +50,12 @@ def python(tmp_path: pathlib.Path) -> Run:
     return run
 
 
+def not_under_a_sanitizer() -> None:
+    """Before what memory and time mean something else there."""
+    if "lib" in os.environ.get("LD_PRELOAD", "") and "san.so" in os.environ["LD_PRELOAD"]:
+        pytest.skip("not under a sanitizer")
+
+
 def made_library(source: str, to: pathlib.Path, *options: str) -> str:
     """Of a C file beside this one."""
     compiler = shutil.which("cc") or shutil.which("gcc")
@@ -76,6 +82,7 @@ def no_gpu(fake_driver: str) -> str:
 @pytest.fixture(scope="session")
 def no_memory(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A library to be preloaded, which lets memory run out. It brings the C++ library: threads then begin with what an exception needs."""
+    not_under_a_sanitizer()
     return made_library("no_memory.c", tmp_path_factory.mktemp("no_memory") / "no_memory.so", "-O1", "-Wl,--no-as-needed", "-l:libstdc++.so.6")
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is done again and again takes no more memory: Python's objects are counted, and what lies outside of them is weighed."""
 
-from conftest import Run
+from conftest import Run, not_under_a_sanitizer
 from test_bad_input import BEGIN, KERNEL
 
 WORK = """
@@ -58,4 +58,5 @@ assert not failed, failed
 
 
 def test_what_is_done_again_takes_no_more_memory(fake_driver: str, python: Run) -> None:
+    not_under_a_sanitizer()
     python(fake_driver + BEGIN + KERNEL + WORK, timeout=600)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from conftest import SAXPY, Run
+from conftest import SAXPY, Run, not_under_a_sanitizer
 
 TIMES = int(os.environ.get("KILN_TEST_TIMES", "20"))  # 100 before a release
 
@@ -185,6 +185,7 @@ def test_a_thousand_threads(python: Run) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space")
 def test_a_process_that_is_short_of_memory_is_told_so(python: Run, no_gpu: str) -> None:
     """The first that is asked for reads settings, starts threads and compiles: none of them ends the process where there is no memory for it."""
+    not_under_a_sanitizer()
     seen = python(no_gpu + """import os, resource, kiln, numpy
 from kiln import spatial
 x = numpy.random.rand(2000000)

@@ -24,7 +24,7 @@ static int write_whole(int fd, unsigned char const* data, size_t bytes) {
 
 // A program that has closed its standard streams may go on writing to them, in the middle of a file of ours that got such a number. What is
 // opened after this stands above them: in their places stays what is neither read nor written, so the program is told EBADF, as before.
-// Before it runs nobody writes, and it is to find them closed when it looks.
+// Before it runs it is to find them closed when it looks, and nobody writes but threads that its constructors start.
 static int program_runs;
 static void occupy_standard_streams(void) {
     if (!program_runs) return;
