@@ -52,7 +52,7 @@ def python(tmp_path: pathlib.Path) -> Run:
 
 def not_under_a_sanitizer() -> None:
     """Before what memory and time mean something else there."""
-    if "lib" in os.environ.get("LD_PRELOAD", "") and "san.so" in os.environ["LD_PRELOAD"]:
+    if "san.so" in os.environ.get("LD_PRELOAD", ""):
         pytest.skip("not under a sanitizer")
 
 
